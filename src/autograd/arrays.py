@@ -1,0 +1,49 @@
+"""Ops on bare arrays: what backward runs on where nothing is recorded.
+
+`do_on` gives, for a device, the function ``do(op, *arrays, *attributes)`` that formulas call; `do_on_tensors` is its
+twin under ``create_graph``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..memory import CPU, Device, events
+from .dispatch import SMALL_BYTES, cpu_pool
+from .record import Do
+
+_known: dict[Device, Do] = {}
+
+
+def do_on(device: Device) -> Do:
+    """The function that runs ops on arrays of a device."""
+    found = _known.get(device)
+    if found is None:
+        found = _known[device] = _do_on_cpu if device is CPU else _make(device)
+    return found
+
+
+def _make(device: Device) -> Do:
+    def do(op: Any, *args: Any) -> Any:
+        return op.run_arrays(device, *args)
+
+    return do
+
+
+def _do_on_cpu(op: Any, *args: Any) -> Any:
+    small = op.small
+    if small is not None and not events.observers:
+        for array in args:
+            if type(array) is np.ndarray and (array.nbytes >= SMALL_BYTES or not array.ndim):
+                return op.run_arrays(CPU, *args)
+        result = small(*args)
+        cpu_pool().adopt(result, "temporary")
+        return result
+    return op.run_arrays(CPU, *args)
+
+
+def do_on_tensors(op: Any, *args: Any) -> Any:
+    """Run an op on tensors, recorded."""
+    return op(*args)

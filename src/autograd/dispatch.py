@@ -1,0 +1,266 @@
+"""The one path of every op: check, infer, lease, compute, wrap, record.
+
+NOTE [ The path of an op ]
+1. Devices must agree; dtypes are promoted by the op itself before it gets here.
+2. ``infer`` says what comes out; the pool leases it (the limit acts here); the kernel fills it.
+3. Only then the result is wrapped and, if anything requires grad, recorded: values are saved after the kernel has
+   written them, and if saving fails, the result is dropped and nothing has changed.
+4. Small element-wise work on the CPU takes a shorter way through the same steps: NumPy allocates the result, which the
+   pool adopts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels import backend
+from ..memory import CPU, META, Device, MemoryPool, Storage, events, pool
+from ..saved_tensors.saved_variable import Edge, SavedVariable
+from ..saved_tensors.state import current
+from .node import NO_EDGE, Node, gradient_edge, next_number
+from .record import Record
+from .variable import Variable
+
+SCALARS = (bool, int, float, complex)
+# Results below this many bytes are allocated by NumPy and adopted: half of a lease's cost.
+SMALL_BYTES = 2048
+
+
+class Op(Record):
+    """A record that can be called on tensors.
+
+    Attributes:
+        small: what computes the op on small arrays of the CPU and returns a new array: NumPy's ufunc, or a few of
+            them; None where small arrays go the long way too.
+    """
+
+    small: Any = None
+
+    def run_arrays(self, device: Device, *args: Any) -> Any:
+        """Compute on arrays of a device, recording nothing: what formulas of other ops call in backward."""
+        results = execute(self, device, list(args), "temporary")
+        return results[0][0] if self.outputs == 1 else tuple([array for array, _ in results[: self.outputs]])
+
+    def __call__(self, *args: Any) -> Any:
+        return apply(self, *args)
+
+
+def apply(op: Record, *args: Any) -> Any:
+    """Run an op on tensors (first) and attributes (after them), and record it if a gradient may be asked for."""
+    tensors = args[: op.inputs]
+    device = common_device(op.name, tensors)
+    arrays = [tensor._array if isinstance(tensor, Variable) else tensor for tensor in tensors]
+    results = execute(op, device, arrays + list(args[op.inputs :]), "activation")
+    wrap = Variable._tensor_class._wrap
+    outs = [wrap(array, storage) for array, storage in results]
+    if op.differentiable and current().grad_enabled:
+        needs = tuple([isinstance(tensor, Variable) and tensor._requires_grad for tensor in tensors])
+        if True in needs:
+            record(op, needs, tensors, outs, op.attrs(*arrays, *args[op.inputs :]), device)
+    return outs[0] if op.outputs == 1 else tuple(outs[: op.outputs])
+
+
+def execute(op: Record, device: Device, args: list[Any], category: str) -> list[tuple[Any, Storage]]:
+    """Compute an op on arrays: its results, auxiliary ones included, each with its storage."""
+    watching = events.observers
+    if not watching:
+        return _execute(op, device, args, category)
+    for observer in watching:
+        observer.begin("op", op.name, op)
+    try:
+        return _execute(op, device, args, category)
+    finally:
+        for observer in watching:
+            observer.end("op", op.name)
+
+
+def _execute(op: Record, device: Device, args: list[Any], category: str) -> list[tuple[Any, Storage]]:
+    source = pool(device)
+    results = [source.lease(shape, dtype, category) for shape, dtype in op.infer(*args)]
+    if device is META:
+        return results
+    workspace = op.workspace(*args)
+    outs = [array for array, _ in results]
+    if workspace:
+        with source.charge(workspace):
+            op.kernel(backend(device.type), *args, *outs)
+    else:
+        op.kernel(backend(device.type), *args, *outs)
+    return results
+
+
+def record(
+    op: Record, needs: tuple[bool, ...], tensors: tuple[Any, ...], outs: list[Any], attrs: Any, device: Device
+) -> Node:
+    """Give results a history: a node with edges to the inputs, and what the derivative will read.
+
+    Raises:
+        Exception: whatever a pack hook raises; the results have no history then.
+    """
+    node = Node()
+    node.op = op
+    node.needs = needs
+    node.attrs = attrs
+    node.device = device
+    node.outputs = op.outputs
+    node.hooks = None
+    node.edges = edges = tuple(
+        [gradient_edge(tensor) if needed else NO_EDGE for tensor, needed in zip(tensors, needs, strict=True)]
+    )
+    saved = []
+    for slot in op.plan(needs):
+        if slot is None:
+            saved.append(None)
+            continue
+        value = (outs if slot.output else tensors)[slot.index]
+        if not isinstance(value, Variable):
+            saved.append(None)
+        elif slot.output:
+            number = slot.index if slot.index < op.outputs else -1
+            saved.append(_save(op, slot.name, value, None, number))
+        else:
+            edge = edges[slot.index]
+            saved.append(_save(op, slot.name, value, edge if edge[0] is not None else None, -1))
+    node.saved = tuple(saved)
+    node.number = next_number()
+    for number, out in enumerate(outs[: op.outputs]):
+        if out._array.dtype.kind in "fcV":
+            out._grad_fn = node
+            out._output_nr = number
+            out._requires_grad = True
+    return node
+
+
+def _save(op: Record, slot: str, value: Any, edge: Any, number: int) -> SavedVariable:
+    saved = SavedVariable(value, edge, number)
+    if current().hooks or events.observers:
+        saved.pack(value, op.name, slot)
+    return saved
+
+
+def common_device(name: str, tensors: tuple[Any, ...]) -> Device:
+    """The device of the operands.
+
+    Raises:
+        RuntimeError: if they are on different ones.
+        TypeError: if one of them is no tensor.
+    """
+    found: Device | None = None
+    for tensor in tensors:
+        if not isinstance(tensor, Variable):
+            if tensor is None or isinstance(tensor, SCALARS):
+                continue
+            raise TypeError(f"{name}: expected a Tensor, got {type(tensor).__name__}")
+        device = tensor._storage.pool.device
+        if found is None:
+            found = device
+        elif device is not found:
+            raise RuntimeError(
+                f"{name}: Expected all tensors to be on the same device, but found at least two devices, {found} and"
+                f" {device}; move one of them with .to()"
+            )
+    return found if found is not None else CPU
+
+
+# -- small element-wise work on the CPU --------------------------------------------------------------------------------
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_cpu: MemoryPool | None = None
+
+
+def cpu_pool() -> MemoryPool:
+    """The CPU's pool, kept at hand."""
+    global _cpu
+    if _cpu is None:
+        _cpu = pool(CPU)
+    return _cpu
+
+
+def small_unary(op: Op, x: Any) -> Any:
+    """The short way (note, rule 4) of an op on one operand; None where it does not apply."""
+    a = x._array
+    dtype = a.dtype
+    if a.nbytes >= SMALL_BYTES or (dtype is not FLOAT32 and dtype is not FLOAT64) or not a.ndim:
+        return None
+    if x._storage.pool is not _cpu or events.observers:
+        return None
+    out = _adopted(op.small(a))
+    state = current()
+    if x._requires_grad and state.grad_enabled:
+        node = _small_node(op, (True,), (_edge(x),), None)
+        node.saved = _small_saves(op, node, (x,), out, state.hooks)
+        node.number = next_number()
+        out._grad_fn, out._requires_grad = node, True
+    return out
+
+
+def small_binary(op: Op, x: Any, y: Any) -> Any:
+    """The short way (note, rule 4) of an op on two operands; None where it does not apply."""
+    a, b = x._array, y._array
+    dtype = a.dtype
+    if a.nbytes >= SMALL_BYTES or b.nbytes >= SMALL_BYTES or a.shape != b.shape or dtype is not b.dtype:
+        return None
+    if (dtype is not FLOAT32 and dtype is not FLOAT64) or not a.ndim or events.observers:
+        return None
+    if x._storage.pool is not _cpu or y._storage.pool is not _cpu:
+        return None
+    out = _adopted(op.small(a, b))
+    needs_x, needs_y = x._requires_grad, y._requires_grad
+    if (needs_x or needs_y) and op.differentiable:
+        state = current()
+        if state.grad_enabled:
+            edges = (_edge(x) if needs_x else NO_EDGE, _edge(y) if needs_y else NO_EDGE)
+            node = _small_node(op, (needs_x, needs_y), edges, None)
+            node.saved = _small_saves(op, node, (x, y), out, state.hooks) if op.saves else ()
+            node.number = next_number()
+            out._grad_fn, out._requires_grad = node, True
+    return out
+
+
+def _adopted(array: Any) -> Any:
+    out = object.__new__(Variable._tensor_class)
+    out._array = array
+    out._storage = cpu_pool().adopt(array, "activation")
+    out._grad_fn = None
+    out._output_nr = 0
+    out._requires_grad = False
+    out._meta = None
+    return out
+
+
+def _edge(tensor: Any) -> Edge:
+    """`gradient_edge` of a tensor that requires grad."""
+    node = tensor._grad_fn
+    return (node, tensor._output_nr) if node is not None else gradient_edge(tensor)
+
+
+def _small_node(op: Op, needs: tuple[bool, ...], edges: tuple[Edge, ...], attrs: Any) -> Node:
+    node = Node()
+    node.op = op
+    node.needs = needs
+    node.attrs = attrs
+    node.device = CPU
+    node.outputs = 1
+    node.hooks = None
+    node.edges = edges
+    return node
+
+
+def _small_saves(op: Op, node: Node, inputs: tuple[Any, ...], out: Any, hooks: Any) -> tuple[Any, ...]:
+    saves = []
+    for slot in op.plan(node.needs):
+        if slot is None:
+            saves.append(None)
+            continue
+        if slot.output:
+            value, saved = out, SavedVariable(out, None, 0)
+        else:
+            value = inputs[slot.index]
+            edge = node.edges[slot.index]
+            saved = SavedVariable(value, edge if edge[0] is not None else None, -1)
+        if hooks:
+            saved.pack(value, op.name, slot.name)
+        saves.append(saved)
+    return tuple(saves)

@@ -1,0 +1,219 @@
+"""The engine: one pass backward through a graph.
+
+NOTE [ A pass ]
+1. Nodes that the roots reach are walked first, without recursion, and the gradients that each will receive are counted.
+   If only some inputs are asked for, nodes that lead to none of them are left out.
+2. A node is ready when all its gradients have arrived; ready nodes run latest first, accumulators before all.
+3. At a node: tensor hooks, retained gradients, captures, then its formula, then its saved values are freed.
+4. A sum of gradients that the engine made itself, or an array that the node before made for this purpose alone, is
+   *owned*: more is added to it in place, and a leaf may take it as its gradient. Everything else is copied first.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from ..memory import events
+from ..saved_tensors.saved_variable import Edge
+from .node import AccumulateGrad
+from .values import OnArrays, OnTensors
+
+# A gradient on its way: an array, or a tensor under create_graph.
+Gradient: TypeAlias = Any
+_task_ids = itertools.count()
+_running = threading.local()
+_accumulation = threading.Lock()
+
+
+class GraphTask:
+    """One call of `backward` or `grad`.
+
+    Attributes:
+        id: a number of its own.
+        keep_graph: whether saved values stay.
+        captures: the edges whose gradients are asked for.
+        accumulate: whether leaves (those among ``captures`` if there are any) accumulate.
+        cleanups: called when the pass has ended, however it ended.
+    """
+
+    def __init__(self, keep_graph: bool, create_graph: bool, captures: Iterable[Edge], accumulate: bool) -> None:
+        self.id = next(_task_ids)
+        self.keep_graph = keep_graph
+        self.values = OnTensors() if create_graph else OnArrays()
+        self.captured: dict[Edge, Gradient] = dict.fromkeys(captures)
+        self.restricted = bool(self.captured)
+        self.accumulate = accumulate
+        self.cleanups: list[Callable[[], None]] = []
+        self._by_node: dict[Any, list[int]] = {}
+        for node, number in self.captured:
+            self._by_node.setdefault(node, []).append(number)
+        self._buffers: dict[Any, list[Gradient]] = {}
+        self._owned: set[Any] = set()
+        self._dependencies: dict[Any, int] = {}
+        self._needed: set[Any] | None = None
+        self._ready: list[tuple[int, int, Any]] = []
+
+    def run(self, roots: list[tuple[Edge, Gradient]]) -> None:
+        """Send gradients into the graph and run it to its leaves."""
+        before = getattr(_running, "task", None)
+        _running.task = self
+        try:
+            with events.span("phase", "backward"), self.values.modes():
+                self._count_dependencies([edge[0] for edge, _ in roots])
+                for (node, number), gradient in roots:
+                    self._deposit(node, number, gradient)
+                for node in {edge[0]: None for edge, _ in roots}:
+                    if self._dependencies[node] == 0:
+                        self._push(node)
+                self._loop()
+        finally:
+            _running.task = before
+            self._buffers.clear()
+            for cleanup in self.cleanups:
+                cleanup()
+
+    # -- before ----------------------------------------------------------------------------------------------------------
+
+    def _count_dependencies(self, roots: list[Any]) -> None:
+        dependencies = self._dependencies
+        for root in roots:
+            dependencies.setdefault(root, 0)
+        pending = list(dependencies)
+        while pending:
+            for successor, _ in pending.pop().edges:
+                if successor is None:
+                    continue
+                count = dependencies.get(successor)
+                if count is None:
+                    dependencies[successor] = 1
+                    pending.append(successor)
+                else:
+                    dependencies[successor] = count + 1
+        if self.restricted:
+            self._needed = self._leading_to_captures()
+
+    def _leading_to_captures(self) -> set[Any]:
+        """The nodes on a path to what is asked for. An edge leads to a node with a lower number, or to a leaf."""
+        needed = {node for node in self._by_node if node in self._dependencies}
+        inner = (node for node in self._dependencies if node.edges)
+        for node in sorted(inner, key=lambda node: node.number):  # type: ignore[no-any-return]
+            if any(successor in needed for successor, _ in node.edges):
+                needed.add(node)
+        return needed
+
+    # -- the loop --------------------------------------------------------------------------------------------------------
+
+    def _push(self, node: Any) -> None:
+        # id() breaks ties among accumulators, which all have the same number.
+        heapq.heappush(self._ready, (-node.number, id(node), node))
+
+    def _loop(self) -> None:
+        ready, buffers, by_node, run = self._ready, self._buffers, self._by_node, self.values.run
+        while ready:
+            node = heapq.heappop(ready)[2]
+            gradients = buffers.pop(node, None) or [None] * node.outputs
+            if node.leaf is not None:
+                self._arrive_at_leaf(node, gradients)
+                continue
+            if node.hooks is not None or node in by_node:
+                self._arrive(node, gradients)
+            if self._needed is not None and not self._leads_on(node):
+                continue
+            if events.observers:
+                with events.span("node", node.name(), node):
+                    results = run(node, gradients)
+            else:
+                results = run(node, gradients)
+            if not self.keep_graph:
+                node.release()
+            self._distribute(node, results)
+
+    def _leads_on(self, node: Any) -> bool:
+        """Whether something that is asked for lies beyond a node."""
+        assert self._needed is not None
+        return any(successor in self._needed for successor, _ in node.edges)
+
+    def _distribute(self, node: Any, results: tuple[Gradient, ...]) -> None:
+        buffers, dependencies, owned, needed = self._buffers, self._dependencies, self._owned, self._needed
+        fresh = node.op.fresh
+        for (successor, number), gradient in zip(node.edges, results):
+            if successor is None or (needed is not None and successor not in needed):
+                continue
+            if gradient is not None:
+                buffer = buffers.get(successor)
+                if buffer is None and successor.outputs == 1:
+                    buffers[successor] = [gradient]
+                    if fresh:
+                        owned.add(successor)
+                elif successor in owned and buffer is not None:
+                    self.values.add_into(buffer, number, gradient)
+                else:
+                    self._deposit(successor, number, gradient)
+            dependencies[successor] = count = dependencies[successor] - 1
+            if count == 0:
+                self._push(successor)
+
+    def _deposit(self, node: Any, number: int, gradient: Gradient) -> None:
+        """Put a gradient into a node's buffer, beside or on top of what is there."""
+        buffer = self._buffers.setdefault(node, [None] * node.outputs)
+        if buffer[number] is None:
+            buffer[number] = gradient
+        else:
+            buffer[number] = self.values.add(buffer[number], gradient)
+            if node.outputs == 1:
+                self._owned.add(node)
+
+    # -- at a node -------------------------------------------------------------------------------------------------------
+
+    def _arrive(self, node: Any, gradients: list[Gradient]) -> None:
+        """Hooks, retained gradients and captures, in this order."""
+        for number in range(node.outputs):
+            hooks, retained = _watching(node, number)
+            for hook in hooks:
+                gradients[number] = self.values.call_hook(hook, gradients[number], node)
+            if retained is not None and gradients[number] is not None:
+                retained._metadata().grad = self.values.kept(gradients[number], owned=False)
+        for number in self._by_node.get(node, ()):
+            self.captured[node, number] = gradients[number]
+
+    def _arrive_at_leaf(self, node: AccumulateGrad, gradients: list[Gradient]) -> None:
+        leaf = node.leaf
+        meta = leaf._metadata()
+        owned = node in self._owned and not meta.hooks and node not in self._by_node
+        if meta.hooks or node in self._by_node:
+            self._arrive(node, gradients)
+        gradient = gradients[0]
+        if gradient is None or not leaf._requires_grad or not self.accumulate:
+            return
+        with _accumulation:
+            if meta.grad is None:
+                meta.grad = self.values.kept(gradient, owned)
+            else:
+                meta.grad = self.values.accumulated(meta.grad, gradient)
+
+
+def _watching(node: Any, number: int) -> tuple[list[Callable[[Any], Any]], Any]:
+    """The tensor hooks of one output, and the tensor that retains its gradient or None."""
+    if node.leaf is not None:
+        meta = node.leaf._meta
+        return list(meta.hooks.values()) if meta is not None and meta.hooks else [], None
+    if node.hooks is None:
+        return [], None
+    reference = node.hooks.retained.get(number)
+    return list(node.hooks.tensor.get(number, {}).values()), reference() if reference is not None else None
+
+
+def current_task() -> GraphTask | None:
+    """The innermost pass that runs on this thread, or None."""
+    return getattr(_running, "task", None)
+
+
+def current_graph_task_id() -> int:
+    """The id of the innermost pass that runs on this thread; -1 outside of one."""
+    task = current_task()
+    return -1 if task is None else task.id
+

@@ -1,0 +1,1 @@
+"""The derivative table: one record an op, a file a family."""

@@ -1,0 +1,215 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dispatch import Op
+from ..record import Do, Slot, Spec
+from .elementwise import Unary, add, exp, mul, square, sub
+from .promotion import category
+
+_SELF = Slot("self", 0)
+_RESULT = Slot("result", 0, output=True)
+
+
+class _Backward(Op):
+    """A fused gradient: of the incoming gradient and one saved value. It is only run where nothing is recorded."""
+
+    inputs = 2
+
+    def infer(self, grad: Any, saved: Any, *attrs: Any) -> tuple[Spec, ...]:
+        return ((grad.shape, grad.dtype),)
+
+    def kernel(self, k: Any, grad: Any, saved: Any, *attrs_and_out: Any) -> None:
+        *attrs, out = attrs_and_out
+        getattr(k, self.name)(grad, saved, out, **self.keywords(*attrs))
+
+    def keywords(self, *attrs: Any) -> dict[str, Any]:
+        """The attributes as the kernel takes them."""
+        return {}
+
+
+class TanhBackward(_Backward):
+    name = "tanh_backward"
+
+    def small(self, grad: Any, y: Any) -> Any:
+        slope = y * y
+        np.subtract(1.0, slope, slope)
+        return np.multiply(slope, grad, slope)
+
+
+class Tanh(Unary):
+    name = "tanh"
+    ufunc = np.tanh
+    saves = (_RESULT,)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(tanh_backward, grads[0], saved[0]),)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(mul, grads[0], do(sub, 1.0, do(square, saved[0]))),)
+
+
+class SigmoidBackward(_Backward):
+    name = "sigmoid_backward"
+
+    def small(self, grad: Any, y: Any) -> Any:
+        slope = np.subtract(1.0, y)
+        np.multiply(slope, y, slope)
+        return np.multiply(slope, grad, slope)
+
+
+class Sigmoid(Unary):
+    name = "sigmoid"
+    saves = (_RESULT,)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(sigmoid_backward, grads[0], saved[0]),)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        (y,) = saved
+        return (do(mul, grads[0], do(mul, y, do(sub, 1.0, y))),)
+
+
+class SiluBackward(_Backward):
+    name = "silu_backward"
+
+
+class Silu(Unary):
+    """``x * sigmoid(x)``."""
+
+    name = "silu"
+    saves = (_SELF,)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(silu_backward, grads[0], saved[0]),)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        (x,) = saved
+        y = do(sigmoid, x)
+        slope = do(mul, y, do(add, 1.0, do(mul, x, do(sub, 1.0, y))))
+        return (do(mul, grads[0], slope),)
+
+
+class ReluBackward(_Backward):
+    """The gradient where a packed mask has a bit."""
+
+    name = "relu_backward"
+
+
+class Relu(Op):
+    """``max(x, 0)``; one bit an element is saved."""
+
+    name = "relu"
+    auxiliary = 1
+    saves = (Slot("mask", 1, output=True),)
+
+    def infer(self, x: Any) -> tuple[Spec, ...]:
+        return (x.shape, x.dtype), (((x.size + 7) // 8,), np.dtype(np.uint8))
+
+    def kernel(self, k: Any, x: Any, out: Any, mask: Any) -> None:
+        k.relu(x, out, mask)
+
+    def attrs(self, x: Any) -> Any:
+        return None
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(relu_backward, grads[0], saved[0]),)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        (grad,) = grads
+        return (do(mul, grad, do(mask_of_bits, saved[0], tuple(grad.shape), grad.dtype)),)
+
+
+class MaskOfBits(Op):
+    """Ones and zeros of a packed mask."""
+
+    name = "mask_of_bits"
+    differentiable = False
+
+    def infer(self, bits: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Spec, ...]:
+        return ((shape, dtype),)
+
+    def kernel(self, k: Any, bits: Any, shape: tuple[int, ...], dtype: np.dtype[Any], out: Any) -> None:
+        k.unpack_mask(bits, out)
+
+
+class GeluBackward(_Backward):
+    name = "gelu_backward"
+
+    def keywords(self, *attrs: Any) -> dict[str, Any]:
+        return {"approximate": attrs[0]}
+
+
+class Gelu(Op):
+    """``x * Phi(x)`` with the normal distribution function or its tanh approximation.
+
+    Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+    """
+
+    name = "gelu"
+    saves = (_SELF,)
+
+    def infer(self, x: Any, approximate: str) -> tuple[Spec, ...]:
+        if approximate not in ("none", "tanh"):
+            raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
+        if category(x.dtype) < 2:
+            raise RuntimeError(f"gelu: expected a floating-point tensor, got {x.dtype}")
+        return ((x.shape, x.dtype),)
+
+    def kernel(self, k: Any, x: Any, approximate: str, out: Any) -> None:
+        k.gelu(x, out, approximate=approximate)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(gelu_backward, grads[0], saved[0], node.attrs[0]),)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        (x,) = saved
+        slope = _tanh_slope(do, x) if node.attrs[0] == "tanh" else _erf_slope(do, x)
+        return (do(mul, grads[0], slope),)
+
+
+def _tanh_slope(do: Do, x: Any) -> Any:
+    """The derivative of the tanh form."""
+    c, a = float(np.sqrt(2.0 / np.pi)), 0.044715
+    squared = do(square, x)
+    t = do(tanh, do(mul, do(mul, x, do(add, do(mul, squared, a), 1.0)), c))
+    inner = do(mul, do(add, do(mul, squared, 3 * a), 1.0), c)
+    rise = do(mul, do(mul, x, do(sub, 1.0, do(square, t))), inner)
+    return do(mul, do(add, do(add, t, 1.0), rise), 0.5)
+
+
+def _erf_slope(do: Do, x: Any) -> Any:
+    """The derivative of the exact form: ``Phi(x) + x * phi(x)``."""
+    density = do(mul, do(exp, do(mul, do(square, x), -0.5)), float(1.0 / np.sqrt(2.0 * np.pi)))
+    distribution = do(mul, do(add, do(erf, do(mul, x, float(np.sqrt(0.5)))), 1.0), 0.5)
+    return do(add, distribution, do(mul, x, density))
+
+
+class Erf(Unary):
+    """The error function."""
+
+    name = "erf"
+    saves = (_SELF,)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        slope = do(mul, do(exp, do(mul, do(square, saved[0]), -1.0)), float(2.0 / np.sqrt(np.pi)))
+        return (do(mul, grads[0], slope),)
+
+
+tanh_backward = TanhBackward()
+tanh = Tanh()
+sigmoid_backward = SigmoidBackward()
+sigmoid = Sigmoid()
+silu_backward = SiluBackward()
+silu = Silu()
+relu_backward = ReluBackward()
+mask_of_bits = MaskOfBits()
+relu = Relu()
+gelu_backward = GeluBackward()
+gelu = Gelu()
+erf = Erf()
+

@@ -1,0 +1,117 @@
+"""Attention in blocks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..dispatch import Op, apply
+from ..record import Do, Slot, Spec
+from .elementwise import add, mul
+from .linalg import matmul
+from .recompose import differentiated
+from .reduce import softmax
+from .shape import transpose
+from ..variable import Variable
+from ...memory import storage_for_user
+
+
+class Attention(Op):
+    """``softmax(q @ k.T * scale) @ v`` by blocks of rows; one number a row is saved, never the T x T matrix.
+
+    Shapes: ``q`` (B, H, T, D), ``k`` and ``v`` (B, H, S, D). The mask is added to the scores (float) or says which
+    scores count (bool).
+
+    Source: Dao et al., FlashAttention, 2022 (the saved log-sum-exp and the recomputation in backward).
+    """
+
+    name = "scaled_dot_product_attention"
+    inputs = 4
+    auxiliary = 1
+    saves = (
+        Slot("query", 0),
+        Slot("key", 1),
+        Slot("value", 2),
+        Slot("attn_mask", 3),
+        Slot("output", 0, output=True),
+        Slot("logsumexp", 1, output=True),
+    )
+
+    def __call__(self, q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False, scale: float | None = None) -> Any:
+        return apply(self, q, k, v, mask, causal, scale)
+
+    def infer(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float | None) -> tuple[Spec, ...]:
+        fits = q.ndim == k.ndim == v.ndim == 4 and q.shape[:2] == k.shape[:2] == v.shape[:2]
+        if not fits or q.shape[3] != k.shape[3] or k.shape[:3] != v.shape[:3]:
+            raise RuntimeError(
+                "scaled_dot_product_attention: expected query (B, H, T, D), key (B, H, S, D) and value (B, H, S, E), got"
+                f" {list(q.shape)}, {list(k.shape)} and {list(v.shape)}"
+            )
+        if len({q.dtype, k.dtype, v.dtype}) > 1:
+            raise RuntimeError(
+                "scaled_dot_product_attention: Expected query, key, and value to have the same dtype, but got"
+                f" {q.dtype}, {k.dtype} and {v.dtype}"
+            )
+        return ((*q.shape[:3], v.shape[3]), q.dtype), (q.shape[:3], q.dtype)
+
+    def kernel(self, b: Any, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: Any, out: Any, lse: Any) -> None:
+        b.attention(q, k, v, out, lse, scale=_scale(q, scale), causal=causal, mask=mask)
+
+    def attrs(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float | None) -> Any:
+        return causal, _scale(q, scale)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        results = do(attention_backward, grads[0], *saved, *node.attrs)
+        return (*(g if needed else None for g, needed in zip(results, node.needs, strict=False)), None)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        q, k, v, mask = saved[:4]
+        causal, scale = node.attrs
+
+        def compose(q: Any, k: Any, v: Any) -> Any:
+            scores = mul(matmul(q, transpose(k, -1, -2)), scale)
+            for bias in (mask, _causal_mask(q, k) if causal else None):
+                if bias is not None:
+                    scores = add(scores, _as_bias(bias, scores._array.dtype))
+            return matmul(softmax(scores, -1), v)
+
+        return (*differentiated(compose, (q, k, v), node.needs[:3], grads[0]), None)
+
+
+def _scale(q: Any, scale: float | None) -> float:
+    return 1.0 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+
+
+def _causal_mask(q: Any, k: Any) -> Any:
+    return _constant(np.tri(q._array.shape[-2], k._array.shape[-2], dtype=bool))
+
+
+def _as_bias(mask: Any, dtype: np.dtype[Any]) -> Any:
+    if mask._array.dtype != bool:
+        return mask
+    return _constant(np.where(mask._array, 0.0, -np.inf).astype(dtype))
+
+
+def _constant(array: Any) -> Any:
+    return Variable._tensor_class._wrap(array, storage_for_user(array))
+
+
+class AttentionBackward(Op):
+    """The fused gradients of query, key and value."""
+
+    name = "scaled_dot_product_attention_backward"
+    inputs = 7
+    outputs = 3
+
+    def infer(self, grad: Any, q: Any, k: Any, v: Any, *rest: Any) -> tuple[Spec, ...]:
+        return tuple((array.shape, array.dtype) for array in (q, k, v))
+
+    def kernel(self, b: Any, grad: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, *rest: Any) -> None:
+        causal, scale, *grads = rest
+        b.attention_backward(grad, q, k, v, out, lse, *grads, scale=scale, causal=causal, mask=mask)
+
+
+attention = Attention()
+attention_backward = AttentionBackward()

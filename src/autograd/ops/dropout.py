@@ -1,0 +1,64 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...kernels import backend
+from ..dispatch import Op, apply
+from ..random import Generator, default_generator
+from ..record import Do, Slot, Spec
+from .activation import mask_of_bits
+from .elementwise import mul
+
+
+class Dropout(Op):
+    """Zero elements with probability ``p`` and scale the others by ``1 / (1 - p)``; one bit an element is saved.
+
+    Source: Srivastava et al., Dropout, JMLR 2014.
+    """
+
+    name = "native_dropout"
+    auxiliary = 1
+    saves = (Slot("mask", 1, output=True),)
+
+    def __call__(self, x: Any, p: float, generator: Generator | None = None) -> Any:
+        source = default_generator() if generator is None else generator
+        key, counter = source.take(backend("cpu").counter_steps(x._array.size))
+        return apply(self, x, float(p), key, counter)
+
+    def infer(self, x: Any, p: float, key: int, counter: int) -> tuple[Spec, ...]:
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        return (x.shape, x.dtype), (((x.size + 7) // 8,), np.dtype(np.uint8))
+
+    def kernel(self, k: Any, x: Any, p: float, key: int, counter: int, out: Any, mask: Any) -> None:
+        k.dropout(x, out, mask, p=p, key=key, counter=counter)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(dropout_backward, grads[0], saved[0], node.attrs[0]),)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        (grad,) = grads
+        p = node.attrs[0]
+        kept = do(mask_of_bits, saved[0], tuple(grad.shape), grad.dtype)
+        return (do(mul, grad, do(mul, kept, 0.0 if p == 1.0 else 1.0 / (1.0 - p))),)
+
+
+class DropoutBackward(Op):
+    """The gradient where the mask has a bit, scaled."""
+
+    name = "native_dropout_backward"
+    inputs = 2
+
+    def infer(self, grad: Any, mask: Any, p: float) -> tuple[Spec, ...]:
+        return ((grad.shape, grad.dtype),)
+
+    def kernel(self, k: Any, grad: Any, mask: Any, p: float, out: Any) -> None:
+        k.dropout_backward(grad, mask, out, p=p)
+
+
+dropout_backward = DropoutBackward()
+dropout = Dropout()

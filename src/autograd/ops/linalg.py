@@ -1,0 +1,120 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dispatch import Op, apply
+from ..record import Do, Slot, Spec, broadcast_shapes
+from .promotion import promote
+from .reduce import sum
+from .shape import reshape, transpose
+from .sum_to import reduced
+
+
+class Matmul(Op):
+    """The matrix product, with NumPy's and PyTorch's rules for vectors and for batches."""
+
+    name = "matmul"
+    inputs = 2
+    saves = (Slot("self", 0, needed_for=(1,)), Slot("other", 1, needed_for=(0,)))
+
+    def infer(self, x: Any, y: Any) -> tuple[Spec, ...]:
+        if x.ndim == 0 or y.ndim == 0:
+            raise RuntimeError("matmul: both arguments need to be at least 1-dimensional, got a 0-dimensional one")
+        if x.dtype != y.dtype:
+            raise RuntimeError(f"matmul: expected m1 and m2 to have the same dtype, but got: {x.dtype} != {y.dtype}")
+        if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
+            raise RuntimeError(
+                f"matmul: mat1 and mat2 shapes cannot be multiplied ({list(x.shape)} and {list(y.shape)}): the last size"
+                " of the first must be the second last (or only) size of the second"
+            )
+        batch = broadcast_shapes("matmul", x.shape[:-2], y.shape[:-2])
+        return (((*batch, *x.shape[-2:-1], *(y.shape[-1:] if y.ndim > 1 else ())), promote(x.dtype, y.dtype)),)
+
+    def kernel(self, k: Any, x: Any, y: Any, out: Any) -> None:
+        k.matmul(x, y, out)
+
+    def attrs(self, x: Any, y: Any) -> Any:
+        return x.shape, y.shape
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        x, y = saved
+        (shape_x, shape_y), (grad,) = node.attrs, grads
+        # As matrices: a vector on the left is a row, on the right a column.
+        if len(shape_y) == 1:
+            grad = do(reshape, grad, (*grad.shape, 1))
+        if len(shape_x) == 1:
+            grad = do(reshape, grad, (*grad.shape[:-1], 1, grad.shape[-1]))
+        by_x = by_y = None
+        if node.needs[0]:
+            matrix = do(reshape, y, (*shape_y, 1)) if len(shape_y) == 1 else y
+            by_x = _fitted(do, do(matmul, grad, do(transpose, matrix, -1, -2)), shape_x, row=True)
+        if node.needs[1]:
+            matrix = do(reshape, x, (1, *shape_x)) if len(shape_x) == 1 else x
+            by_y = _fitted(do, do(matmul, do(transpose, matrix, -1, -2), grad), shape_y, row=False)
+        return by_x, by_y
+
+
+def _fitted(do: Do, grad: Any, shape: tuple[int, ...], row: bool) -> Any:
+    """The gradient of a matrix as that of the operand: summed over broadcast batches, a vector again if it was one."""
+    matrix_shape = shape if len(shape) > 1 else ((1, *shape) if row else (*shape, 1))
+    return do(reshape, reduced(do, grad, matrix_shape), shape) if len(shape) == 1 else reduced(do, grad, matrix_shape)
+
+
+class Linear(Op):
+    """``x @ weight.T + bias`` with the leading dimensions of ``x`` as rows."""
+
+    name = "linear"
+    inputs = 3
+    saves = (Slot("input", 0, needed_for=(1,)), Slot("weight", 1, needed_for=(0,)))
+
+    def __call__(self, x: Any, weight: Any, bias: Any = None) -> Any:
+        return apply(self, x, weight, bias)
+
+    def infer(self, x: Any, weight: Any, bias: Any) -> tuple[Spec, ...]:
+        if weight.ndim != 2 or x.ndim < 1 or x.shape[-1] != weight.shape[1]:
+            raise RuntimeError(
+                f"linear: mat1 and mat2 shapes cannot be multiplied: input {list(x.shape)}, weight {list(weight.shape)};"
+                " the last size of the input must be in_features, the second of the weight"
+            )
+        if bias is not None and bias.shape != weight.shape[:1]:
+            raise RuntimeError(f"linear: expected a bias of shape {[weight.shape[0]]}, got {list(bias.shape)}")
+        dtypes = {array.dtype for array in (x, weight, bias) if array is not None}
+        if len(dtypes) > 1:
+            raise RuntimeError(
+                "linear: expected input, weight and bias to have the same dtype, but got"
+                f" {', '.join(sorted(map(str, dtypes)))}"
+            )
+        return (((*x.shape[:-1], weight.shape[0]), x.dtype),)
+
+    def kernel(self, k: Any, x: Any, weight: Any, bias: Any, out: Any) -> None:
+        rows = out.reshape(-1, weight.shape[0]) if out.size else out.reshape(0, weight.shape[0])
+        k.linear(x.reshape(rows.shape[0], weight.shape[1]), weight, bias, rows)
+
+    def workspace(self, x: Any, weight: Any, bias: Any) -> int:
+        """A strided input is copied before the product."""
+        return 0 if x.flags.c_contiguous else int(x.nbytes)
+
+    def attrs(self, x: Any, weight: Any, bias: Any) -> Any:
+        return x.shape
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        x, weight = saved
+        (grad,) = grads
+        needs_x, needs_weight, needs_bias = node.needs
+        rows = do(reshape, grad, (int(np.prod(grad.shape[:-1])), grad.shape[-1]))
+        by_x = do(reshape, do(matmul, rows, weight), node.attrs) if needs_x else None
+        by_weight = None
+        if needs_weight:
+            inputs = do(reshape, x, (rows.shape[0], node.attrs[-1]))
+            by_weight = do(matmul, do(transpose, rows, 0, 1), inputs)
+        by_bias = do(sum, rows, (0,), False) if needs_bias else None
+        return by_x, by_weight, by_bias
+
+
+matmul = Matmul()
+linear = Linear()
+

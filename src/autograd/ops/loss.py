@@ -1,0 +1,159 @@
+"""Cross-entropy, of logits and of a linear layer whose logits never exist all at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...memory import storage_for_user
+from ..dispatch import Op, apply
+from ..record import Do, Slot, Spec
+from ..variable import Variable
+from .elementwise import mul
+from .linalg import linear
+from .recompose import differentiated
+from .reduce import log_softmax, sum
+
+
+def checked_targets(name: str, rows: int, classes: int, targets: Any, ignore_index: int) -> None:
+    """Raise what PyTorch raises for class numbers that do not fit.
+
+    Raises:
+        RuntimeError: if they are no integers.
+        ValueError: if there are not as many as rows.
+        IndexError: if one is out of range.
+    """
+    if targets.dtype.kind not in "iu":
+        raise RuntimeError(f"{name}: expected target class numbers of an integer type, got {targets.dtype}")
+    if targets.size != rows:
+        raise ValueError(f"{name}: Expected input batch_size ({rows}) to match target batch_size ({targets.size}).")
+    wrong = (targets != ignore_index) & ((targets < 0) | (targets >= classes))
+    if bool(wrong.any()):
+        bad = int(targets[wrong][0])
+        raise IndexError(f"{name}: Target {bad} is out of bounds: there are {classes} classes (0 to {classes - 1})")
+
+
+class CrossEntropy(Op):
+    """The loss of each row of logits; the logits and one number a row are saved."""
+
+    name = "cross_entropy"
+    inputs = 2
+    auxiliary = 1
+    saves = (Slot("self", 0), Slot("target", 1), Slot("logsumexp", 1, output=True))
+
+    def __call__(self, logits: Any, targets: Any, ignore_index: int = -100) -> Any:
+        return apply(self, logits, targets, ignore_index)
+
+    def infer(self, logits: Any, targets: Any, ignore_index: int) -> tuple[Spec, ...]:
+        checked_targets(self.name, logits.shape[0], logits.shape[1], targets, ignore_index)
+        rows = (logits.shape[:1], logits.dtype)
+        return rows, rows
+
+    def kernel(self, k: Any, logits: Any, targets: Any, ignore_index: int, losses: Any, lse: Any) -> None:
+        k.cross_entropy(logits, targets, losses, lse, ignore_index=ignore_index)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return do(cross_entropy_backward, grads[0], *saved, *node.attrs), None
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        logits, targets, _ = saved
+        (ignore_index,) = node.attrs
+
+        def compose(logits: Any) -> Any:
+            return _row_losses(logits, targets, ignore_index)
+
+        return (*differentiated(compose, (logits,), node.needs[:1], grads[0]), None)
+
+
+def _row_losses(logits: Any, targets: Any, ignore_index: int) -> Any:
+    """The same with plain ops: minus the log-probability of each target, 0 for those that are ignored."""
+    rows, classes = logits._array.shape
+    chosen = np.zeros((rows, classes), logits._array.dtype)
+    counted = np.flatnonzero(targets._array != ignore_index)
+    chosen[counted, targets._array[counted]] = -1.0
+    weights = Variable._tensor_class._wrap(chosen, storage_for_user(chosen))
+    return sum(mul(log_softmax(logits, 1), weights), (1,), False)
+
+
+class CrossEntropyBackward(Op):
+    """The fused gradient of the logits."""
+
+    name = "cross_entropy_backward"
+    inputs = 4
+
+    def infer(self, grad: Any, logits: Any, targets: Any, lse: Any, ignore_index: int) -> tuple[Spec, ...]:
+        return ((logits.shape, logits.dtype),)
+
+    def kernel(self, k: Any, grad: Any, logits: Any, targets: Any, lse: Any, ignore_index: int, out: Any) -> None:
+        k.cross_entropy_backward(grad, logits, targets, lse, out, ignore_index=ignore_index)
+
+
+class LinearCrossEntropy(Op):
+    """The loss of each row of ``x @ weight.T + bias``, computed a chunk of rows at a time.
+
+    The logits are computed again in backward, so that no more than a chunk of them ever exists.
+
+    Source: Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models, 2024 (the idea; this is the chunked form).
+    """
+
+    name = "linear_cross_entropy"
+    inputs = 4
+    auxiliary = 1
+    saves = (
+        Slot("input", 0),
+        Slot("weight", 1),
+        Slot("bias", 2),
+        Slot("target", 3),
+        Slot("logsumexp", 1, output=True),
+    )
+
+    def __call__(self, x: Any, weight: Any, bias: Any, targets: Any, ignore_index: int = -100) -> Any:
+        return apply(self, x, weight, bias, targets, ignore_index)
+
+    def infer(self, x: Any, weight: Any, bias: Any, targets: Any, ignore_index: int) -> tuple[Spec, ...]:
+        linear.infer(x, weight, bias)
+        checked_targets(self.name, x.shape[0], weight.shape[0], targets, ignore_index)
+        rows = (x.shape[:1], x.dtype)
+        return rows, rows
+
+    def kernel(self, k: Any, x: Any, weight: Any, bias: Any, targets: Any, ignore_index: int, *outs: Any) -> None:
+        k.linear_cross_entropy(x, weight, bias, targets, *outs, ignore_index=ignore_index)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        results = do(linear_cross_entropy_backward, grads[0], *saved, *node.attrs, node.needs)
+        return (*(g if needed else None for g, needed in zip(results, node.needs, strict=False)), None)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        x, weight, bias, targets, _ = saved
+        (ignore_index,) = node.attrs
+
+        def compose(x: Any, weight: Any, bias: Any) -> Any:
+            return _row_losses(linear(x, weight, bias), targets, ignore_index)
+
+        return (*differentiated(compose, (x, weight, bias), node.needs[:3], grads[0]), None)
+
+
+class LinearCrossEntropyBackward(Op):
+    """The gradients of input, weight and bias; those that are not needed are empty."""
+
+    name = "linear_cross_entropy_backward"
+    inputs = 6
+    outputs = 3
+
+    def infer(self, grad: Any, x: Any, weight: Any, bias: Any, *rest: Any) -> tuple[Spec, ...]:
+        needs = rest[-1]
+        shapes = (x.shape, weight.shape, weight.shape[:1])
+        return tuple((shape if needed else (0,), x.dtype) for shape, needed in zip(shapes, needs, strict=False))
+
+    def kernel(self, k: Any, grad: Any, x: Any, weight: Any, bias: Any, targets: Any, lse: Any, *rest: Any) -> None:
+        ignore_index, needs, *outs = rest
+        wanted = [out if needed else None for out, needed in zip(outs, needs, strict=False)]
+        k.linear_cross_entropy_backward(grad, x, weight, bias, targets, lse, *wanted, ignore_index=ignore_index)
+
+
+cross_entropy = CrossEntropy()
+cross_entropy_backward = CrossEntropyBackward()
+linear_cross_entropy = LinearCrossEntropy()
+linear_cross_entropy_backward = LinearCrossEntropyBackward()
+

@@ -1,0 +1,284 @@
+"""Views of shape and index, and the copies that go with them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ..dispatch import Op, apply
+from ..record import Do, Slot, Spec, normalize_dim
+from ..view_op import ViewOp
+from .cast import clone, to_dtype
+from .promotion import promote
+from .sum_to import expand
+
+
+class View(ViewOp):
+    """The same elements in another shape, without a copy."""
+
+    name = "view"
+
+    def view(self, x: Any, shape: tuple[int, ...]) -> Any:
+        shape = full_shape("view", shape, x.size)
+        try:
+            return x.reshape(shape, copy=False) if isinstance(x, np.ndarray) else _reshaped_in_place(x, shape)
+        except ValueError:
+            raise RuntimeError(
+                f"view size {list(shape)} is not compatible with the input tensor's size {list(x.shape)} and stride:"
+                " at least one dimension spans two of them; use .reshape(...) instead"
+            ) from None
+
+    def attrs(self, x: Any, shape: tuple[int, ...]) -> Any:
+        return x.shape
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(reshape, grads[0], node.attrs),)
+
+
+def _reshaped_in_place(x: Any, shape: tuple[int, ...]) -> Any:
+    view = x.view()
+    view.shape = shape
+    return view
+
+
+def full_shape(name: str, shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """A shape with its -1 filled in.
+
+    Raises:
+        RuntimeError: if it does not hold ``size`` elements.
+    """
+    known = math.prod(part for part in shape if part != -1)
+    unknown = sum(part == -1 for part in shape)
+    if unknown == 1 and known and size % known == 0:
+        return tuple(size // known if part == -1 else part for part in shape)
+    if unknown or known != size or any(part < 0 for part in shape):
+        raise RuntimeError(f"{name}: shape '{list(shape)}' is invalid for input of size {size}")
+    return shape
+
+
+class Reshape:
+    """A view where strides allow it, a copy in C order where not."""
+
+    inputs = 1
+    small = None
+
+    def __call__(self, x: Any, shape: tuple[int, ...]) -> Any:
+        try:
+            return view(x, full_shape("reshape", shape, x._array.size))
+        except RuntimeError:
+            full_shape("reshape", shape, x._array.size)
+            return view(clone(x), shape)
+
+    def run_arrays(self, device: Any, x: Any, shape: tuple[int, ...]) -> Any:
+        """The same on arrays."""
+        try:
+            return view.view(x, shape)
+        except RuntimeError:
+            return view.view(clone.run_arrays(device, x), shape)
+
+
+class Permute(ViewOp):
+    """The dimensions in another order."""
+
+    name = "permute"
+
+    def view(self, x: Any, dims: tuple[int, ...]) -> Any:
+        order = tuple(normalize_dim("permute", dim, x.ndim) for dim in dims)
+        if sorted(order) != list(range(x.ndim)):
+            raise RuntimeError(f"permute: {list(dims)} is no order of the {x.ndim} dimensions of the tensor")
+        return x.transpose(order)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        order = [dim % max(len(node.attrs[0]), 1) for dim in node.attrs[0]]
+        return (do(permute, grads[0], tuple(int(dim) for dim in np.argsort(order))),)
+
+
+class Transpose(ViewOp):
+    """Two dimensions swapped."""
+
+    name = "transpose"
+
+    def view(self, x: Any, dim0: int, dim1: int) -> Any:
+        return x.swapaxes(normalize_dim("transpose", dim0, x.ndim), normalize_dim("transpose", dim1, x.ndim)) if x.ndim else x
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(transpose, grads[0], *node.attrs),)
+
+
+class Index(ViewOp):
+    """Basic indexing: integers, slices, ``...`` and None."""
+
+    name = "slice"
+    fresh = True
+
+    def view(self, x: Any, index: Any) -> Any:
+        try:
+            found = x[index]
+        except IndexError as error:
+            raise IndexError(f"index {_index_text(index)} for a tensor of shape {list(x.shape)}: {error}") from None
+        # An integer for every dimension gives NumPy's scalar: `...` keeps it a view.
+        return found if hasattr(found, "base") and found.shape is not None and not np.isscalar(found) else x[(*index, ...)]
+
+    def attrs(self, x: Any, index: Any) -> Any:
+        return index, x.shape
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(index_backward, grads[0], *node.attrs),)
+
+
+class IndexBackward(Op):
+    """Zeros with a gradient written where an index looked."""
+
+    name = "slice_backward"
+
+    def infer(self, grad: Any, index: Any, shape: tuple[int, ...]) -> tuple[Spec, ...]:
+        return ((shape, grad.dtype),)
+
+    def kernel(self, k: Any, grad: Any, index: Any, shape: tuple[int, ...], out: Any) -> None:
+        k.fill(out, 0)
+        k.copy(grad, out[(*index, ...)] if Ellipsis not in index else out[index])
+
+    def attrs(self, grad: Any, index: Any, shape: tuple[int, ...]) -> Any:
+        return index
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(index, grads[0], node.attrs),)
+
+
+def _index_text(index: Any) -> str:
+    return ", ".join(str(part) for part in index)
+
+
+class Gather(Op):
+    """Advanced indexing by one integer or bool array along the first dimensions: a copy."""
+
+    name = "index"
+    inputs = 2
+    saves = (Slot("indices", 1, needed_for=(0,)),)
+
+    def infer(self, x: Any, indices: Any) -> tuple[Spec, ...]:
+        if indices.dtype == bool:
+            if x.shape[: indices.ndim] != indices.shape:
+                raise IndexError(
+                    f"the shape of the mask {list(indices.shape)} does not match the shape {list(x.shape)} of the"
+                    " indexed tensor in its first dimensions"
+                )
+            return (((int(np.count_nonzero(indices)), *x.shape[indices.ndim :]), x.dtype),)
+        if indices.dtype.kind not in "iu":
+            raise IndexError(f"tensors used as indices must be integer or bool tensors, got {indices.dtype}")
+        size = x.shape[0] if x.ndim else 0
+        if indices.size and (int(indices.min()) < -size or int(indices.max()) >= size):
+            raise IndexError(f"index out of range for dimension 0 with size {size}")
+        return (((*indices.shape, *x.shape[1:]), x.dtype),)
+
+    def kernel(self, k: Any, x: Any, indices: Any, out: Any) -> None:
+        k.gather(x, indices, out)
+
+    def attrs(self, x: Any, indices: Any) -> Any:
+        return x.shape
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return do(gather_backward, grads[0], saved[0], node.attrs), None
+
+
+class GatherBackward(Op):
+    """Zeros with gradients added where indices looked."""
+
+    name = "index_backward"
+    inputs = 2
+    saves = (Slot("indices", 1, needed_for=(0,)),)
+
+    def infer(self, grad: Any, indices: Any, shape: tuple[int, ...]) -> tuple[Spec, ...]:
+        return ((shape, grad.dtype),)
+
+    def kernel(self, k: Any, grad: Any, indices: Any, shape: tuple[int, ...], out: Any) -> None:
+        k.gather_backward(grad, indices, out)
+
+    def attrs(self, grad: Any, indices: Any, shape: tuple[int, ...]) -> Any:
+        return None
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return do(gather, grads[0], saved[0]), None
+
+
+def cat(tensors: Any, dim: int = 0) -> Any:
+    """Tensors one after another along a dimension.
+
+    Raises:
+        RuntimeError: if there are none, or their shapes differ in another dimension.
+    """
+    tensors = tuple(tensors)
+    if not tensors:
+        raise RuntimeError("cat: expected a non-empty list of Tensors")
+    dtype = functools.reduce(promote, (tensor._array.dtype for tensor in tensors))
+    tensors = tuple(tensor if tensor._array.dtype == dtype else to_dtype(tensor, dtype) for tensor in tensors)
+    return apply(Cat(len(tensors)), *tensors, dim)
+
+
+class Cat(Op):
+    """A number of tensors of one dtype, one after another along a dimension."""
+
+    name = "cat"
+    fresh = False
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.inputs = count
+
+    def infer(self, *args: Any) -> tuple[Spec, ...]:
+        *arrays, dim = args
+        first = arrays[0]
+        dim = normalize_dim("cat", dim, first.ndim)
+        for number, array in enumerate(arrays[1:], start=1):
+            same = array.ndim == first.ndim and all(
+                a == b for d, (a, b) in enumerate(zip(array.shape, first.shape, strict=True)) if d != dim
+            )
+            if not same:
+                raise RuntimeError(
+                    f"cat: Sizes of tensors must match except in dimension {dim}. Expected {list(first.shape)} but got"
+                    f" {list(array.shape)} for tensor number {number}"
+                )
+        total = sum(array.shape[dim] for array in arrays)
+        return (((*first.shape[:dim], total, *first.shape[dim + 1 :]), first.dtype),)
+
+    def kernel(self, k: Any, *args: Any) -> None:
+        *arrays, dim, out = args
+        begin = 0
+        for array in arrays:
+            end = begin + array.shape[dim]
+            k.copy(array, out[_along(dim % out.ndim, out.ndim, begin, end)])
+            begin = end
+
+    def attrs(self, *args: Any) -> Any:
+        *arrays, dim = args
+        return dim % arrays[0].ndim, tuple(array.shape[dim] for array in arrays)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        dim, parts = node.attrs
+        (grad,) = grads
+        begin = 0
+        result = []
+        for needed, size in zip(node.needs, parts, strict=True):
+            part = _along(dim, len(grad.shape), begin, begin + size)
+            result.append(do(index, grad, part) if needed else None)
+            begin += size
+        return tuple(result)
+
+
+def _along(dim: int, ndim: int, begin: int, end: int) -> tuple[slice, ...]:
+    return tuple(slice(begin, end) if d == dim else slice(None) for d in range(ndim))
+
+
+view = View()
+reshape = Reshape()
+permute = Permute()
+transpose = Transpose()
+index = Index()
+index_backward = IndexBackward()
+gather = Gather()
+gather_backward = GatherBackward()
+
+__all__ = ["cat", "expand", "gather", "index", "permute", "reshape", "transpose", "view"]

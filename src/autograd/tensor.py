@@ -1,0 +1,430 @@
+"""`Tensor`: an array with a place in a graph, with PyTorch's methods."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from ..memory import CPU, META, Device, as_device, storage_for_user
+from . import inplace
+from .backward import backward
+from .indexing import getitem, plain_key
+from .methods import InPlaceMethods, MathMethods, ShapeMethods
+from .ops.cast import clone, copy_array_to, to_device, to_dtype
+from .ops.promotion import bfloat16, is_floating
+from .printing import tensor_text
+from .variable import Variable
+
+_hook_numbers = itertools.count()
+
+
+class RemovableHandle:
+    """Takes a hook away again: ``handle.remove()``, or leave it as a context."""
+
+    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+        self._hooks = hooks
+        self.id = next(_hook_numbers)
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        """Take the hook away; a second time has no effect."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.remove()
+
+
+class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
+    """An array of one dtype on one device, whose ops are recorded for gradients.
+
+    Made by `stowgrad.tensor`, `stowgrad.from_numpy`, the factories and by ops. Its memory belongs to a
+    `stowgrad.memory.Storage`, which views share.
+    """
+
+    __slots__ = ()
+    # Arithmetic between a NumPy array and a tensor is the tensor's business: NumPy gives way instead of looping.
+    __array_ufunc__ = None
+    __array_priority__ = 1000
+
+    __hash__ = MathMethods.__hash__
+
+    def __new__(cls, data: Any = (), *args: Any, **kwargs: Any) -> Self:
+        """A float32 tensor of a sequence of numbers, like PyTorch's old constructor; prefer `stowgrad.tensor`."""
+        array = np.array(data, np.float32)
+        return cls._wrap(array, storage_for_user(array))  # type: ignore[no-any-return]
+
+    # -- what it is ------------------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each dimension."""
+        return self._array.shape  # type: ignore[no-any-return]
+
+    def size(self, dim: int | None = None) -> Any:
+        """The sizes, or that of one dimension."""
+        return self._array.shape if dim is None else self._array.shape[dim]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """How many elements lie between neighbours, in each dimension or one."""
+        strides = tuple(step // self._array.itemsize for step in self._array.strides)
+        return strides if dim is None else strides[dim]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim  # type: ignore[no-any-return]
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim  # type: ignore[no-any-return]
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return int(self._array.size)
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return int(self._array.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return int(self._array.nbytes)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        return self._array.dtype  # type: ignore[no-any-return]
+
+    @property
+    def device(self) -> Device:
+        """Where the memory is."""
+        return self._storage.device
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in C order."""
+        return bool(self._array.flags.c_contiguous)
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating-point one."""
+        return self._array.dtype.kind == "f" or self._array.dtype == bfloat16
+
+    def __len__(self) -> int:
+        if not self._array.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._array.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __repr__(self) -> str:
+        return tensor_text(self)
+
+    # -- its place in the graph ------------------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to it; setting it is for leaves."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Say whether gradients flow to this leaf.
+
+        Raises:
+            RuntimeError: for integers and bools, and for switching it off on a tensor that is no leaf.
+        """
+        if requires_grad and not is_floating(self._array.dtype):
+            raise RuntimeError(
+                f"only Tensors of floating point and complex dtype can require gradients; this one is {self._array.dtype}"
+            )
+        if not requires_grad and self._grad_fn is not None:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a"
+                " subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+            )
+        self._requires_grad = bool(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no op was recorded for it."""
+        return self._grad_fn is None
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that made it, or None for a leaf."""
+        return self._grad_fn
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its node it is."""
+        return self._output_nr
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that passes have accumulated here, or None."""
+        meta = self._meta
+        if self._grad_fn is not None and not (meta is not None and meta.retains_grad):
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be"
+                " populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf"
+                " Tensor, use .retain_grad() on the non-leaf Tensor.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return None if meta is None else meta.grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            self._check_grad(value)
+        self._metadata().grad = value
+
+    def _check_grad(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        for what, got, expected in (
+            ("data of a different shape", value.shape, self.shape),
+            ("data of a different dtype", value.dtype, self.dtype),
+            ("data located on a different device", value.device, self.device),
+        ):
+            if got != expected:
+                raise RuntimeError(f"assigned grad has {what}: expected {expected}, got {got}")
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._metadata().grad = None
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Accumulate the gradients of this tensor into the leaves that it depends on; see `autograd.backward`."""
+        backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def detach(self) -> Any:
+        """A leaf over the same memory and version, outside of the graph."""
+        return Tensor._wrap(self._array, self._storage)
+
+    @property
+    def data(self) -> Any:
+        """The same as `detach`: writing through it is seen by saved values."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if value.dtype != self.dtype and self._requires_grad and not is_floating(value.dtype):
+            raise RuntimeError(f"data of dtype {value.dtype} cannot require gradients, which this tensor does")
+        self._storage.version += 1
+        self._array, self._storage = value._array, value._storage
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this non-leaf in ``grad`` too.
+
+        Raises:
+            RuntimeError: if it does not require grad.
+        """
+        if not self._requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if self._grad_fn is None:
+            return
+        self._metadata().retains_grad = True
+        self._grad_fn.ensure_hooks().retained[self._output_nr] = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `retain_grad` was called on this non-leaf."""
+        return self._meta is not None and self._meta.retains_grad
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
+        """Call ``hook(grad)`` when the gradient of this tensor has been computed; what it returns replaces that.
+
+        Raises:
+            RuntimeError: if the tensor does not require grad.
+        """
+        if not self._requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._grad_fn is not None:
+            hooks = self._grad_fn.ensure_hooks().tensor.setdefault(self._output_nr, {})
+        else:
+            meta = self._metadata()
+            hooks = meta.hooks = {} if meta.hooks is None else meta.hooks
+        return RemovableHandle(hooks, hook)
+
+    @property
+    def _version(self) -> int:
+        return self._storage.version
+
+    @property
+    def _base(self) -> Any:
+        return None if self._meta is None else self._meta.base
+
+    def _is_view(self) -> bool:
+        return self._meta is not None and self._meta.base is not None
+
+    # -- conversions -----------------------------------------------------------------------------------------------------
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """This tensor on another device, in another dtype, or like another tensor: itself where nothing changes.
+
+        Raises:
+            TypeError: for anything that is neither.
+        """
+        dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
+        kwargs.pop("non_blocking", None)
+        if kwargs:
+            raise TypeError(f"to() got unexpected arguments: {', '.join(kwargs)}")
+        for arg in args:
+            if isinstance(arg, Tensor):
+                dtype, device = arg.dtype, arg.device
+            elif isinstance(arg, Device) or (isinstance(arg, str) and arg.split(":")[0] in ("cpu", "cuda", "sim", "meta")):
+                device = arg
+            else:
+                dtype = arg
+        result: Any = self
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            result = to_dtype(result, np.dtype(dtype))
+        if device is not None and as_device(device) is not self.device:
+            result = to_device(result, as_device(device))
+        return result
+
+    def cpu(self) -> Any:
+        """The tensor on the CPU."""
+        return self.to(CPU)
+
+    def float(self) -> Any:
+        """The tensor in float32."""
+        return self.to(np.dtype(np.float32))
+
+    def double(self) -> Any:
+        """The tensor in float64."""
+        return self.to(np.dtype(np.float64))
+
+    def long(self) -> Any:
+        """The tensor in int64."""
+        return self.to(np.dtype(np.int64))
+
+    def bool(self) -> Any:
+        """The tensor as bool."""
+        return self.to(np.dtype(np.bool_))
+
+    def bfloat16(self) -> Any:
+        """The tensor in bfloat16."""
+        return self.to(bfloat16)
+
+    def item(self) -> Any:
+        """The only element as a Python number.
+
+        Raises:
+            RuntimeError: if there is not exactly one.
+        """
+        if self._array.size != 1:
+            raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
+        return self._host("item").reshape(()).item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return self._host("tolist").tolist()
+
+    def _host(self, what: str) -> np.ndarray[Any, Any]:
+        """The values as a NumPy array: the tensor's own on the CPU, a copy of a device's."""
+        if self.device is META:
+            raise RuntimeError(f"{what}(): a tensor on the meta device has no data")
+        if self.device is CPU:
+            return self._array  # type: ignore[no-any-return]
+        return copy_array_to(self._array, CPU, "temporary")[0]  # type: ignore[no-any-return]
+
+    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
+        """The NumPy array of this tensor, sharing its memory.
+
+        Args:
+            force: detach, and copy from another device, where that is needed.
+
+        Raises:
+            RuntimeError: if the tensor requires grad.
+            TypeError: if it is on another device.
+        """
+        if force:
+            return self._host("numpy")
+        if self._requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self.device is not CPU:
+            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy it first.")
+        return self._array  # type: ignore[no-any-return]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        array = self.numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            if copy is False:
+                raise ValueError(f"a {array.dtype} tensor cannot become a {np.dtype(dtype)} array without a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __bool__(self) -> Any:
+        if self._array.size != 1:
+            raise RuntimeError(f"Boolean value of Tensor with {self._array.size} values is ambiguous")
+        return bool(self.item())
+
+    def __float__(self) -> Any:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if self._array.dtype.kind not in "iu" or self._array.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self._array.ndim == 0 and spec else repr(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        return getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        inplace.setitem(self, plain_key(key), value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if self._grad_fn is not None:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment;"
+                " use detach() first"
+            )
+        copy = type(self)._wrap(*copy_array_to(self._array, self.device, self._storage.category))
+        copy._requires_grad = self._requires_grad
+        memo[id(self)] = copy
+        if self._meta is not None and self._meta.grad is not None:
+            copy._metadata().grad = clone(self._meta.grad)
+        return copy
+
+    @property
+    def is_cuda(self) -> Any:
+        """Whether the memory is a CUDA device's."""
+        return self.device.type == "cuda"
+
+
+Variable._tensor_class = Tensor

@@ -1,0 +1,32 @@
+"""Masks of one bit an element, in `numpy.packbits`' layout, and selection by a mask without branches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..executor import Array
+
+# The signed integers whose bit patterns stand for values of an item size.
+SIGNED: dict[int, np.dtype[Any]] = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
+
+
+def packed_size(count: int) -> int:
+    """Bytes that ``count`` bits take."""
+    return -(-count // 8)
+
+
+def pack_tile(keep: Array, mask_bits: Array, where: slice) -> None:
+    """Write a tile of booleans into its place in ``mask_bits``; tiles begin at multiples of 8."""
+    mask_bits[where.start >> 3 : packed_size(where.stop)] = np.packbits(keep)
+
+
+def select_tile(x: Array, mask_bits: Array, where: slice, out: Array, mask: Array) -> None:
+    """``out = x where the bit is set else 0``; exact for infinities and NaN, unlike a product.
+
+    ``mask`` is scratch of the signed integer type of ``x``'s item size.
+    """
+    keep = np.unpackbits(mask_bits[where.start >> 3 : packed_size(where.stop)], count=where.stop - where.start)
+    np.negative(keep.view(np.int8), out=mask)  # 1 -> all ones
+    np.bitwise_and(x.view(mask.dtype), mask, out=out.view(mask.dtype))

@@ -1,0 +1,94 @@
+"""Dropout with a mask of one bit an element, drawn from a counter: the mask can be kept or drawn again.
+
+Eight random bits decide an element's fate, unless they are equal to the threshold's first eight; then 32 more do. So
+the probability is right to 40 bits at the price of little more than 8.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..executor import Array, parallel_slices
+from .bits import SIGNED, pack_tile, packed_size, select_tile
+from .random import DRAW_TILE, bit_stream, counter_steps
+from .tiling import BOOL, contiguous_in, numpy_workspace
+
+__all__ = ["counter_steps", "dropout", "dropout_backward", "dropout_mask"]
+
+_SECOND_STREAM = 1 << 19  # steps into the tile's own stretch of the counter: beyond what the first draw takes
+
+
+def dropout(x: Array, out: Array, mask_bits: Array, *, p: float, key: int, counter: int) -> None:
+    """``out = x / (1 - p)`` where an element is kept, else 0, also for infinities and NaN.
+
+    Args:
+        x: any strides.
+        out: may be ``x``.
+        mask_bits: an out, uint8 (ceil(size / 8),): the kept elements in `numpy.packbits`' layout.
+        p: the probability of 0.
+        key, counter: where the draw begins; it moves the counter by `counter_steps(size)`.
+    """
+    source, target = contiguous_in(x, out).reshape(-1), out.reshape(-1)
+    scale = _scale(p)
+
+    def tile(where: slice, keep: Array, tied: Array, mask: Array) -> None:
+        count = where.stop - where.start
+        keep, mask, part = keep[:count], mask[:count], target[where]
+        _draw_tile(keep, tied[:count], where.start, p, key, counter)
+        pack_tile(keep, mask_bits, where)
+        np.multiply(source[where], scale, part)
+        np.negative(keep.view(np.int8), out=mask)
+        np.bitwise_and(part.view(mask.dtype), mask, out=part.view(mask.dtype))
+
+    step = min(max(out.size, 1), DRAW_TILE)
+    specs = [((step,), BOOL), ((step,), BOOL), ((step,), SIGNED[out.dtype.itemsize])]
+    with numpy_workspace(1, out.size, DRAW_TILE):
+        parallel_slices(tile, out.size, DRAW_TILE, specs)
+
+
+def dropout_mask(mask_bits: Array, *, size: int, p: float, key: int, counter: int) -> None:
+    """Fill ``mask_bits`` as `dropout` of ``size`` elements does."""
+
+    def tile(where: slice, keep: Array, tied: Array) -> None:
+        count = where.stop - where.start
+        _draw_tile(keep[:count], tied[:count], where.start, p, key, counter)
+        pack_tile(keep[:count], mask_bits, where)
+
+    step = min(max(size, 1), DRAW_TILE)
+    with numpy_workspace(1, size, DRAW_TILE):
+        parallel_slices(tile, size, DRAW_TILE, [((step,), BOOL), ((step,), BOOL)])
+
+
+def dropout_backward(grad: Array, mask_bits: Array, grad_x: Array, *, p: float) -> None:
+    """``grad_x = grad / (1 - p)`` where the bit is set, else 0. ``grad_x`` may be ``grad``."""
+    source, target = contiguous_in(grad, grad_x).reshape(-1), grad_x.reshape(-1)
+    scale, size = _scale(p), grad_x.size
+
+    def tile(where: slice, mask: Array) -> None:
+        part = target[where]
+        np.multiply(source[where], scale, part)
+        select_tile(part, mask_bits, where, part, mask[: len(part)])
+
+    step = min(max(size, 1), DRAW_TILE)
+    with numpy_workspace(1, size, DRAW_TILE):
+        parallel_slices(tile, size, DRAW_TILE, [((step,), SIGNED[grad_x.dtype.itemsize])])
+
+
+def _scale(p: float) -> float:
+    return 1 / (1 - p) if p < 1 else 0.0
+
+
+def _draw_tile(keep: Array, tied: Array, start: int, p: float, key: int, counter: int) -> None:
+    """Draw which elements of a tile are kept; ``tied`` is scratch."""
+    if p <= 0 or p >= 1:
+        keep.fill(p <= 0)
+        return
+    threshold = int(p * 256)
+    rest = p * 256 - threshold
+    drawn = bit_stream(key, counter, start).random_raw(packed_size(keep.size)).view(np.uint8)[: keep.size]
+    np.greater_equal(drawn, threshold, keep)
+    if rest > 0:
+        np.equal(drawn, threshold, tied)
+        places = np.flatnonzero(tied)
+        again = bit_stream(key, counter + _SECOND_STREAM, start).random_raw(-(-places.size // 2)).view(np.uint32)
+        keep[places] = again[: places.size] >= rest * 2**32

@@ -1,0 +1,194 @@
+"""Element by element: one ufunc each, called directly for small arrays, over tiles on threads for large ones.
+
+Shapes broadcast to ``out``'s. NumPy's floating-point warnings are the caller's affair (`np.errstate` reaches the
+workers too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..executor import Array
+from .bits import SIGNED
+from .tiling import BOOL, UNTILED, copy_tiled, map_tiles
+
+Operand: TypeAlias = Any  # an array or a Python scalar
+Unary: TypeAlias = Callable[[Operand, Array], None]
+Binary: TypeAlias = Callable[[Operand, Operand, Array], None]
+
+
+def _unary(ufunc: np.ufunc) -> Unary:
+    def kernel(x: Operand, out: Array) -> None:
+        if out.size <= UNTILED:
+            ufunc(x, out)
+        else:
+            map_tiles(ufunc, [_spread(x, out), out])
+
+    _name(kernel, ufunc)
+    return kernel
+
+
+def _binary(ufunc: np.ufunc) -> Binary:
+    def kernel(x: Operand, y: Operand, out: Array) -> None:
+        if out.size <= UNTILED:
+            ufunc(x, y, out)
+        elif np.ndim(x) == 0:  # handed on as it is: a Python number must not become a float64 array
+            map_tiles(lambda b, c: ufunc(x, b, c), [_spread(y, out), out])
+        elif np.ndim(y) == 0:
+            map_tiles(lambda a, c: ufunc(a, y, c), [_spread(x, out), out])
+        else:
+            map_tiles(ufunc, [_spread(x, out), _spread(y, out), out])
+
+    _name(kernel, ufunc)
+    return kernel
+
+
+def _name(kernel: Any, ufunc: np.ufunc) -> None:
+    kernel.__name__ = kernel.__qualname__ = ufunc.__name__
+    kernel.__doc__ = f"``out[...] = np.{ufunc.__name__}(...)``, broadcasting."
+
+
+def _spread(x: Operand, out: Array) -> Array:
+    return x if np.shape(x) == out.shape else np.broadcast_to(x, out.shape)
+
+
+add = _binary(np.add)
+subtract = _binary(np.subtract)
+multiply = _binary(np.multiply)
+divide = _binary(np.divide)
+floor_divide = _binary(np.floor_divide)
+remainder = _binary(np.remainder)
+fmod = _binary(np.fmod)
+power = _binary(np.power)
+maximum = _binary(np.maximum)
+minimum = _binary(np.minimum)
+fmax = _binary(np.fmax)
+fmin = _binary(np.fmin)
+arctan2 = _binary(np.arctan2)
+hypot = _binary(np.hypot)
+copysign = _binary(np.copysign)
+logaddexp = _binary(np.logaddexp)
+logaddexp2 = _binary(np.logaddexp2)
+equal = _binary(np.equal)
+not_equal = _binary(np.not_equal)
+less = _binary(np.less)
+less_equal = _binary(np.less_equal)
+greater = _binary(np.greater)
+greater_equal = _binary(np.greater_equal)
+logical_and = _binary(np.logical_and)
+logical_or = _binary(np.logical_or)
+logical_xor = _binary(np.logical_xor)
+bitwise_and = _binary(np.bitwise_and)
+bitwise_or = _binary(np.bitwise_or)
+bitwise_xor = _binary(np.bitwise_xor)
+
+negative = _unary(np.negative)
+abs = _unary(np.absolute)
+sign = _unary(np.sign)
+square = _unary(np.square)
+reciprocal = _unary(np.reciprocal)
+sqrt = _unary(np.sqrt)
+cbrt = _unary(np.cbrt)
+exp = _unary(np.exp)
+exp2 = _unary(np.exp2)
+expm1 = _unary(np.expm1)
+log = _unary(np.log)
+log2 = _unary(np.log2)
+log10 = _unary(np.log10)
+log1p = _unary(np.log1p)
+sin = _unary(np.sin)
+cos = _unary(np.cos)
+tan = _unary(np.tan)
+arcsin = _unary(np.arcsin)
+arccos = _unary(np.arccos)
+arctan = _unary(np.arctan)
+sinh = _unary(np.sinh)
+cosh = _unary(np.cosh)
+tanh = _unary(np.tanh)
+arcsinh = _unary(np.arcsinh)
+arccosh = _unary(np.arccosh)
+arctanh = _unary(np.arctanh)
+floor = _unary(np.floor)
+ceil = _unary(np.ceil)
+trunc = _unary(np.trunc)
+rint = _unary(np.rint)
+conjugate = _unary(np.conjugate)
+logical_not = _unary(np.logical_not)
+bitwise_not = _unary(np.bitwise_not)
+isnan = _unary(np.isnan)
+isinf = _unary(np.isinf)
+isfinite = _unary(np.isfinite)
+
+
+def rsqrt(x: Operand, out: Array) -> None:
+    """``out[...] = 1 / sqrt(x)``."""
+    if out.size <= UNTILED:
+        _rsqrt_tile(x, out)
+    else:
+        map_tiles(_rsqrt_tile, [_spread(x, out), out])
+
+
+def _rsqrt_tile(x: Operand, out: Array) -> None:
+    np.sqrt(x, out)
+    np.reciprocal(out, out)
+
+
+def clamp(x: Array, out: Array, *, low: float | None = None, high: float | None = None) -> None:
+    """``out[...] = x`` held between ``low`` and ``high``; NaN stays."""
+    if out.size <= UNTILED:
+        np.clip(x, low, high, out=out)
+    else:
+        map_tiles(lambda a, b: np.clip(a, low, high, out=b), [_spread(x, out), out])
+
+
+def copy(x: Operand, out: Array) -> None:
+    """``out[...] = x``: any strides, broadcasting, and a cast where dtypes differ."""
+    copy_tiled(x, out)
+
+
+def fill(out: Array, value: Any) -> None:
+    """``out[...] = value``."""
+    copy_tiled(value, out)
+
+
+def accumulate_(x: Operand, out: Array) -> None:
+    """``out += x``."""
+    add(out, x, out)
+
+
+def scale_(x: Array, factor: float) -> None:
+    """``x *= factor``."""
+    multiply(x, factor, x)
+
+
+def axpy_(alpha: float, x: Array, out: Array) -> None:
+    """``out += alpha * x``; shapes are equal."""
+    map_tiles(lambda a, c, s: _axpy_tile(alpha, a, c, s), [x, out], [out.dtype])
+
+
+def _axpy_tile(alpha: float, x: Array, out: Array, product: Array) -> None:
+    np.multiply(x, alpha, product)
+    np.add(out, product, out)
+
+
+def where(condition: Array, x: Operand, y: Operand, out: Array) -> None:
+    """``out[...] = x where condition (bool) else y``."""
+    if out.size <= UNTILED or out.dtype.itemsize not in SIGNED or condition.dtype != BOOL:
+        np.copyto(out, y, casting="unsafe")
+        np.copyto(out, x, casting="unsafe", where=condition)
+        return
+    operands = [np.broadcast_to(np.asarray(value, dtype=out.dtype), out.shape) for value in (x, y)]
+    mask = SIGNED[out.dtype.itemsize]
+    map_tiles(_where_tile, [np.broadcast_to(condition, out.shape), *operands, out], [mask, mask])
+
+
+def _where_tile(condition: Array, x: Array, y: Array, out: Array, mask: Array, differing: Array) -> None:
+    # On bit patterns, y ^ ((x ^ y) & mask): a masked copy takes five times as long.
+    np.negative(condition.view(np.int8), out=mask)  # True -> all ones
+    bits_x, bits_y, bits_out = x.view(mask.dtype), y.view(mask.dtype), out.view(mask.dtype)
+    np.bitwise_xor(bits_x, bits_y, out=differing)
+    np.bitwise_and(differing, mask, out=differing)
+    np.bitwise_xor(bits_y, differing, out=bits_out)

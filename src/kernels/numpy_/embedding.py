@@ -1,0 +1,94 @@
+"""Rows of a table by index, and the sum of gradients by row."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ... import memory
+from ..executor import Array, parallel_for, parallel_slices
+from .rows import sum_of_columns
+from .tiling import contiguous, copy_tiled, rows_per_tile
+
+
+def embedding(weight: Array, indices: Array, out: Array) -> None:
+    """``out[i..., :] = weight[indices[i...], :]``.
+
+    Raises:
+        IndexError: if an index is negative or not below the number of rows.
+    """
+    flat, rows = indices.reshape(-1), out.reshape(indices.size, math.prod(weight.shape[1:]))
+    if flat.size == 0:
+        return
+    least, most = int(flat.min()), int(flat.max())
+    if least < 0 or most >= len(weight):
+        wrong = least if least < 0 else most
+        raise IndexError(f"embedding: index {wrong} is out of range for a table with {len(weight)} rows")
+    table = contiguous(weight).reshape(len(weight), rows.shape[1])
+
+    def tile(where: slice) -> None:
+        np.take(table, flat[where], axis=0, out=rows[where], mode="clip")  # "raise" would copy twice
+
+    parallel_slices(tile, len(rows), rows_per_tile(len(rows), rows.shape[1], rows.dtype))
+
+
+def embedding_backward(grad: Array, indices: Array, grad_w: Array, *, padding_idx: int | None = None) -> None:
+    """``grad_w[r] = sum of grad[i] with indices[i] == r``; the row ``padding_idx`` stays 0.
+
+    Args:
+        grad: (n, columns).
+        indices: (n,), in range.
+        grad_w: an out, (rows, columns).
+    """
+    copy_tiled(0, grad_w)
+    if grad.size == 0:
+        return
+    with memory.pool(memory.CPU).charge(4 * 8 * indices.size):  # order, ordered, starts and NumPy's work on them
+        order = np.argsort(indices, kind="stable")
+        ordered = indices[order]
+        starts = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [len(order)]])
+        _sum_segments(contiguous(grad), order, starts, ordered[starts[:-1]], grad_w)
+    if padding_idx is not None:
+        grad_w[padding_idx] = 0
+
+
+def _sum_segments(grad: Array, order: Array, starts: Array, targets: Array, grad_w: Array) -> None:
+    """``grad_w[targets[s]] = sum of grad[order[starts[s] : starts[s + 1]]]``.
+
+    A tile has the segments that start in its stretch of ``order``; the last of them may be long.
+    """
+    columns = grad.shape[1]
+    step = rows_per_tile(len(grad), columns, grad.dtype)
+
+    def tile(index: int, gathered: Array) -> None:
+        first, last = np.searchsorted(starts[:-1], [index * step, (index + 1) * step])
+        while first < last:
+            begin = starts[first]
+            # As many segments as fit, or one that does not.
+            stop = max(first + 1, min(last, np.searchsorted(starts, begin + len(gathered), side="right") - 1))
+            if starts[stop] - begin > len(gathered):
+                _sum_long(grad, order[begin : starts[stop]], gathered, grad_w[targets[first]])
+            else:
+                rows = gathered[: starts[stop] - begin]
+                np.take(grad, order[begin : starts[stop]], axis=0, out=rows, mode="clip")
+                _sum_short(rows, starts[first : stop + 1] - begin, targets[first:stop], grad_w)
+            first = stop
+
+    parallel_for(tile, -(-len(order) // step), [((step, columns), grad.dtype)])
+
+
+def _sum_short(rows: Array, starts: Array, targets: Array, grad_w: Array) -> None:
+    single = np.diff(starts) == 1
+    grad_w[targets[single]] = rows[starts[:-1][single]]
+    for segment in np.flatnonzero(~single):
+        sum_of_columns(rows[starts[segment] : starts[segment + 1]], grad_w[targets[segment]])
+
+
+def _sum_long(grad: Array, order: Array, gathered: Array, out: Array) -> None:
+    """The sum of more rows than fit into scratch, a scratch-full at a time."""
+    for begin in range(0, len(order), len(gathered)):
+        part = order[begin : begin + len(gathered)]
+        rows = gathered[: len(part)]
+        np.take(grad, part, axis=0, out=rows, mode="clip")
+        np.add(out, np.add.reduce(rows, axis=0), out)

@@ -1,0 +1,121 @@
+"""Optimizer steps: each tile of parameter, gradient and state goes through the whole step while it is in the cache.
+
+The order of operations is PyTorch's (single tensor, not capturable). All arrays of a step have one shape and dtype;
+parameter and state are updated in place.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..executor import Array
+from .tiling import map_tiles
+
+
+def adamw_step(
+    param: Array,
+    grad: Array,
+    exp_avg: Array,
+    exp_avg_sq: Array,
+    max_exp_avg_sq: Array | None = None,
+    *,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    step: int,
+    maximize: bool = False,
+    decoupled: bool = True,
+) -> None:
+    """One step of AdamW, or of Adam if not ``decoupled``; AMSGrad if ``max_exp_avg_sq`` is given.
+
+    ``step`` counts from 1.
+    """
+    root2 = math.sqrt(1 - beta2**step)
+    step_size = lr / (1 - beta1**step)
+
+    def tile(g: Array, p: Array, m: Array, v: Array, *rest: Array) -> None:
+        t, s = rest[-2:]
+        if weight_decay and decoupled:
+            np.multiply(p, 1 - lr * weight_decay, p)
+        g = _effective_gradient(g, p, t, s, 0.0 if decoupled else weight_decay, maximize)
+        _lerp(m, g, 1 - beta1, s)
+        np.multiply(v, beta2, v)
+        np.multiply(g, 1 - beta2, s)
+        np.multiply(s, g, s)
+        np.add(v, s, v)
+        if max_exp_avg_sq is not None:
+            v = np.maximum(rest[0], v, rest[0])
+        np.sqrt(v, s)
+        np.divide(s, root2, s)
+        np.add(s, eps, s)
+        np.multiply(m, -step_size, t)
+        np.divide(t, s, s)
+        np.add(p, s, p)
+
+    states = [exp_avg, exp_avg_sq] if max_exp_avg_sq is None else [exp_avg, exp_avg_sq, max_exp_avg_sq]
+    map_tiles(tile, [grad, param, *states], [param.dtype] * 2)
+
+
+def sgd_step(
+    param: Array,
+    grad: Array,
+    momentum_buf: Array | None,
+    *,
+    lr: float,
+    momentum: float = 0.0,
+    dampening: float = 0.0,
+    nesterov: bool = False,
+    weight_decay: float = 0.0,
+    first: bool = False,
+    maximize: bool = False,
+) -> None:
+    """One step of stochastic gradient descent; ``first`` sets the momentum buffer to the gradient."""
+
+    def tile(g: Array, p: Array, *rest: Array) -> None:
+        t, s = rest[-2:]
+        g = _effective_gradient(g, p, t, s, weight_decay, maximize)
+        if momentum_buf is not None:
+            buf = rest[0]
+            if first:
+                np.copyto(buf, g)
+            else:
+                np.multiply(buf, momentum, buf)
+                np.multiply(g, 1 - dampening, s)
+                np.add(buf, s, buf)
+            if nesterov:
+                np.multiply(buf, momentum, s)
+                g = np.add(g, s, s)
+            else:
+                g = buf
+        np.multiply(g, -lr, s)
+        np.add(p, s, p)
+
+    states = [] if momentum_buf is None else [momentum_buf]
+    map_tiles(tile, [grad, param, *states], [param.dtype] * 2)
+
+
+def _effective_gradient(
+    grad: Array, param: Array, result: Array, work: Array, weight_decay: float, maximize: bool
+) -> Array:
+    """The gradient with its sign turned and weight decay added, in ``result`` if that changes it."""
+    if maximize:
+        grad = np.negative(grad, result)
+    if weight_decay:
+        np.multiply(param, weight_decay, work)
+        grad = np.add(grad, work, result)
+    return grad
+
+
+def _lerp(start: Array, end: Array, weight: float, work: Array) -> None:
+    """``start += weight * (end - start)``, from the nearer side as in PyTorch."""
+    np.subtract(end, start, work)
+    if weight < 0.5:
+        np.multiply(work, weight, work)
+        np.add(start, work, start)
+    else:
+        np.multiply(work, 1 - weight, work)
+        np.subtract(end, work, start)

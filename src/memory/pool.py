@@ -1,0 +1,357 @@
+"""`MemoryPool`: every byte of a device, counted, reused and held under a limit.
+
+NOTE [ Counting without a lock ]
+1. A storage may die anywhere, also inside a lease on the same thread (the cyclic collector), so its callback takes no
+   lock. It only does what the interpreter does in one piece: ``+=`` on integers without a call in between,
+   ``dict.pop``, ``deque.append``.
+2. What must not interleave (look at the limit, then take) runs under a re-entrant lock, and reads the blocks that came
+   back from ``_returned``.
+3. ``used`` counts bytes asked for, by category; ``held`` is what that really takes: with the rounding of blocks to
+   size classes, without memory that belongs to the user. The limit is about ``held`` + ``cached``.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from . import events
+from .backing import Backing
+from .cache import BlockCache, size_class
+from .device import Device
+from .errors import MemoryBudgetError
+from .peak import PeakScope
+from .storage import CATEGORIES, PooledStorage, Storage, UserStorage
+
+# id(owner) -> Storage, for every pool: what keeps the weak references, and so their callbacks, alive.
+live_storages: dict[int, Storage] = {}
+_SLACK_BYTES = 64 << 20
+_LARGEST_SHOWN = 5
+_SETTLE_EVERY = 16
+
+
+class MemoryPool:
+    """The memory of one device.
+
+    Args:
+        device: the device.
+        backing: where its blocks come from.
+        limit: the most bytes that the pool may take, or None.
+
+    The names follow CuPy's pools: `used_bytes`, `free_bytes`, `total_bytes`, `set_limit`, `free_all_blocks`.
+    """
+
+    def __init__(self, device: Device, backing: Backing, limit: int | None = None) -> None:
+        self.device = device
+        self.evictors: list[Callable[[int], object]] = []
+        self.peak_scopes: list[PeakScope] = []
+        self.collections = 0
+        self._backing = backing
+        self._limit = limit
+        self._lock = threading.RLock()
+        self._cache = BlockCache()
+        self._returned: deque[tuple[int, Any]] = deque()
+        self._used = 0
+        self._rounding = 0  # held - used
+        self._held_peak = 0
+        self._segment_peak = 0
+        self._used_by_category = dict.fromkeys(CATEGORIES, 0)
+        self._whole_life = PeakScope(self).open()
+
+    # -- taking and giving back ----------------------------------------------------------------------------------------
+
+    def lease(self, shape: tuple[int, ...], dtype: np.dtype[Any], category: str = "activation") -> tuple[Any, Storage]:
+        """An uninitialised array in C order on a block of this pool, and its storage.
+
+        The block comes back when the array and all its views are dead.
+
+        Raises:
+            MemoryBudgetError: if it does not fit under the limit, also after all that can be freed was freed.
+        """
+        nbytes = math.prod(shape) * dtype.itemsize
+        held = size_class(nbytes)
+        block = self._take(nbytes, held)
+        array = self._backing.array(block, shape, dtype)
+        storage = PooledStorage(self._backing.owner(array), _release_pooled)
+        storage.block = block
+        storage.held_bytes = held
+        self._rounding -= nbytes  # `_take` has counted the whole block, `_count` counts what was asked for
+        self._count(storage, array, nbytes, category)
+        return array, storage
+
+    def adopt(self, array: Any, category: str) -> Storage:
+        """Count an array that NumPy allocated for us: for small results, where this saves half of a lease's cost.
+
+        Raises:
+            MemoryBudgetError: if it does not fit under the limit.
+        """
+        nbytes = array.nbytes
+        if self._limit is not None:
+            with self._lock:
+                self._make_room(nbytes, nbytes)
+                self._held_peak = max(self._held_peak, self.held_bytes() + nbytes)
+        # The same as `_count`, in one piece: this is the path of every small result (0.2 us less).
+        storage = Storage(array, _release)
+        storage.key = key = id(array)
+        storage.pool = self
+        storage.nbytes = nbytes
+        storage.category = category
+        storage.version = 0
+        live_storages[key] = storage
+        self._used_by_category[category] += nbytes
+        self._used += nbytes
+        if self._used > self._segment_peak:
+            self._segment_peak = self._used
+        if events.observers:
+            for observer in events.observers:
+                observer.allocated(storage)
+        return storage
+
+    def adopt_user(self, owner: Any, nbytes: int, category: str = "input") -> Storage:
+        """Count memory that belongs to the user: category input, outside the limit."""
+        storage = UserStorage(owner, _release_user)
+        self._rounding -= nbytes
+        self._count(storage, owner, nbytes, category)
+        return storage
+
+    def _count(self, storage: Storage, owner: Any, nbytes: int, category: str) -> None:
+        storage.key = key = id(owner)
+        storage.pool = self
+        storage.nbytes = nbytes
+        storage.category = category
+        storage.version = 0
+        live_storages[key] = storage
+        self._used_by_category[category] += nbytes
+        self._used += nbytes
+        if self._used > self._segment_peak:
+            self._segment_peak = self._used
+        if events.observers:
+            for observer in events.observers:
+                observer.allocated(storage)
+
+    def take_back(self, storage: PooledStorage) -> None:
+        """Keep the block of a dead storage for reuse (note, rule 1). Not for users: Python calls it."""
+        self._rounding -= storage.held_bytes - storage.nbytes
+        self._backing.retire(storage.block)
+        self._returned.append((storage.held_bytes, storage.block))
+        if len(self._returned) > _SETTLE_EVERY:
+            self._settle()
+
+    def forget(self, storage: Storage) -> None:
+        """Stop counting a storage whose owner has died (note, rule 1). Not for users: Python calls it."""
+        nbytes = storage.nbytes
+        live_storages.pop(storage.key, None)
+        self._used -= nbytes
+        self._used_by_category[storage.category] -= nbytes
+        if events.observers:
+            for observer in events.observers:
+                observer.freed(storage)
+
+    def ignore_user(self, storage: UserStorage) -> None:
+        """The user's memory is no longer outside the limit: it is gone. Not for users: Python calls it."""
+        self._rounding += storage.nbytes
+
+    @contextmanager
+    def charge(self, nbytes: int, category: str = "temporary") -> Iterator[None]:
+        """Count memory that a library allocates for itself while a block of code runs.
+
+        Raises:
+            MemoryBudgetError: if it does not fit under the limit.
+        """
+        token = _Charge(nbytes)
+        self.adopt(token, category)
+        try:
+            yield
+        finally:
+            del token
+
+    def relabel(self, storage: Storage, category: str) -> None:
+        """Move a storage's bytes to another category.
+
+        Raises:
+            ValueError: for a category that does not exist.
+        """
+        old = storage.category
+        if category == old:
+            return
+        if category not in self._used_by_category:
+            raise ValueError(f"unknown category {category!r}; expected one of {', '.join(CATEGORIES)}")
+        storage.category = category
+        self._used_by_category[old] -= storage.nbytes
+        self._used_by_category[category] += storage.nbytes
+        for observer in events.observers:
+            observer.relabelled(storage, old)
+
+    # -- blocks --------------------------------------------------------------------------------------------------------
+
+    def _take(self, nbytes: int, held: int) -> Any:
+        with self._lock:
+            self._settle()
+            block = self._cache.take(held)
+            if block is None:
+                self._make_room(nbytes, held)
+                self._trim(held)
+                block = self._allocate(held)
+            self._rounding += held
+            self._held_peak = max(self._held_peak, self.held_bytes())
+            return block
+
+    def _allocate(self, held: int) -> Any:
+        try:
+            return self._backing.allocate(held)
+        except MemoryError:
+            self._cache.clear()
+            gc.collect()
+            self._settle()
+            self._cache.clear()
+            return self._backing.allocate(held)
+
+    def _settle(self) -> None:
+        """Put the blocks that came back into the cache, as far as the cache may grow."""
+        with self._lock:
+            while self._returned:
+                held, block = self._returned.popleft()
+                self._cache.put(held, block)
+            self._trim(0)
+
+    def _trim(self, coming: int) -> None:
+        """Drop cached blocks, those unused for longest first, that would lift the total above its highest need."""
+        most = self._held_peak + _SLACK_BYTES
+        self._cache.shrink_to(max(most - self.held_bytes() - coming, 0))
+
+    def _make_room(self, nbytes: int, held: int) -> None:
+        """The ladder: drop cached blocks, ask the evictors, collect garbage, give up."""
+        if self._limit is None:
+            return
+        room = self._limit - held
+        self._cache.shrink_to(max(room - self.held_bytes(), 0))
+        if self.held_bytes() <= room:
+            return
+        for evict in self.evictors:
+            evict(self.held_bytes() - room)
+            if self.held_bytes() <= room:
+                return self._settle_within(room)
+        self.collections += 1
+        gc.collect()
+        if self.held_bytes() <= room:
+            return self._settle_within(room)
+        raise self._budget_error(nbytes, held)
+
+    def _settle_within(self, room: int) -> None:
+        self._settle()
+        self._cache.shrink_to(max(room - self.held_bytes(), 0))
+
+    def _budget_error(self, nbytes: int, held: int) -> MemoryBudgetError:
+        largest = sorted(((s.nbytes, s.category) for s in self.live()), reverse=True)[:_LARGEST_SHOWN]
+        needed = max(self._held_peak, self.held_bytes() + held)
+        limit = self._limit or 0
+        return MemoryBudgetError(str(self.device), nbytes, limit, self._used_by_category, largest, needed)
+
+    # -- figures -------------------------------------------------------------------------------------------------------
+
+    def used_bytes(self) -> int:
+        """Bytes of all live storages, as asked for."""
+        return self._used
+
+    def bytes_by_category(self) -> dict[str, int]:
+        """`used_bytes` by category."""
+        return dict(self._used_by_category)
+
+    def held_bytes(self) -> int:
+        """Bytes that the live storages take: whole blocks, without memory that belongs to the user."""
+        return self._used + self._rounding
+
+    def free_bytes(self) -> int:
+        """Bytes in blocks that are cached for reuse."""
+        self._settle()
+        return self._cache.nbytes
+
+    def total_bytes(self) -> int:
+        """Bytes that the pool has taken: `held_bytes` and `free_bytes`."""
+        return self.held_bytes() + self.free_bytes()
+
+    def live(self) -> list[Storage]:
+        """All live storages of this pool."""
+        return [storage for storage in list(live_storages.values()) if storage.pool is self]
+
+    # -- peaks ---------------------------------------------------------------------------------------------------------
+
+    def fold_peak(self) -> None:
+        """Fold the highest count since the last call into all open scopes (NOTE [ Peaks ])."""
+        peak, self._segment_peak = self._segment_peak, self._used
+        for scope in self.peak_scopes:
+            scope.raise_to(peak)
+
+    def peak_scope(self) -> PeakScope:
+        """A context manager that measures the highest `used_bytes` while it is open; scopes may nest and overlap."""
+        return PeakScope(self)
+
+    def peak_bytes(self) -> int:
+        """The highest `used_bytes` since the pool began or `reset_peak` was called."""
+        return self._whole_life.peak_bytes
+
+    def reset_peak(self) -> None:
+        """Start `peak_bytes` anew; open scopes are not touched."""
+        self._whole_life.close()
+        self._whole_life = PeakScope(self).open()
+
+    # -- limit ---------------------------------------------------------------------------------------------------------
+
+    def get_limit(self) -> int | None:
+        """The most bytes that the pool may take, or None."""
+        return self._limit
+
+    def set_limit(self, limit: int | None) -> None:
+        """Set the most bytes that the pool may take; what is in use already stays.
+
+        Raises:
+            MemoryBudgetError: if more is in use now; the limit stays as it was.
+        """
+        with self._lock:
+            before, self._limit = self._limit, limit
+            try:
+                self._settle()
+                self._make_room(0, 0)
+            except MemoryBudgetError:
+                self._limit = before
+                raise
+
+    def free_all_blocks(self) -> None:
+        """Give all cached blocks back to the system."""
+        with self._lock:
+            self._settle()
+            self._cache.clear()
+
+    def forget_lock(self) -> None:
+        """Make the lock anew: another thread may have held it when this process was forked."""
+        self._lock = threading.RLock()
+
+
+class _Charge:
+    """Stands for memory that a library allocates for itself."""
+
+    __slots__ = ("__weakref__", "nbytes")
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+
+def _release(storage: Storage) -> None:
+    storage.pool.forget(storage)
+
+
+def _release_pooled(storage: PooledStorage) -> None:
+    storage.pool.forget(storage)
+    storage.pool.take_back(storage)
+
+
+def _release_user(storage: UserStorage) -> None:
+    storage.pool.forget(storage)
+    storage.pool.ignore_user(storage)

@@ -1,0 +1,124 @@
+"""`Storage`: one piece of memory with an owner, a category and a version.
+
+NOTE [ Safe reuse ]
+1. A pooled block is an owning array of a class of its own (`Block`). NumPy shortens the ``base`` chain of a view only
+   through arrays of the view's own class, so every view of a *root view* keeps that root alive, and nothing keeps the
+   block but the root and the pool.
+2. A `Storage` is a weak reference to the root view. Python calls it back exactly when the last view has died, and only
+   then the block goes back to the pool. No reference count is ever compared with a number.
+3. Only a raw address (``array.ctypes.data``) escapes this, as it escapes NumPy itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .device import Device
+    from .pool import MemoryPool
+
+CATEGORIES = (
+    "parameter",
+    "buffer",
+    "gradient",
+    "activation",
+    "saved_packed",
+    "optimizer_state",
+    "optimizer_temporary",
+    "input",
+    "temporary",
+    "autograd_detail",
+    "unknown",
+)
+
+_ids = itertools.count(1)
+
+
+class Block(np.ndarray[Any, Any]):
+    """Memory that belongs to a pool: a class of its own, so that root views stay roots (note, rule 1)."""
+
+
+class Storage(weakref.ref[Any]):
+    """Memory that a pool counts: a weak reference to the object whose death frees it.
+
+    Attributes:
+        nbytes: bytes asked for.
+        version: how often the memory was written after its first use; shared by all views.
+        category: one of `CATEGORIES`; change it with `MemoryPool.relabel`.
+        pool: the pool that counts it.
+    """
+
+    __slots__ = ("_id", "category", "key", "nbytes", "pool", "version")
+
+    nbytes: int
+    version: int
+    category: str
+    pool: MemoryPool
+    key: int
+    _id: int
+
+    @property
+    def id(self) -> int:
+        """A number that no other storage of this process has or will have."""
+        try:
+            return self._id
+        except AttributeError:
+            self._id = next(_ids)
+            return self._id
+
+    @property
+    def device(self) -> Device:
+        """Where the memory is."""
+        return self.pool.device
+
+    def __repr__(self) -> str:
+        return f"<Storage {self.id}: {self.nbytes} bytes, {self.category}, on {self.device}, version {self.version}>"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Storage is a place in this process's memory; it cannot be pickled or copied")
+
+
+class PooledStorage(Storage):
+    """A storage on a block of the pool.
+
+    Attributes:
+        block: the block, which goes back to the pool.
+        held_bytes: its size.
+    """
+
+    __slots__ = ("block", "held_bytes")
+
+    block: Any
+    held_bytes: int
+
+
+class UserStorage(Storage):
+    """Memory that belongs to the user: counted, but outside the limit."""
+
+    __slots__ = ()
+
+
+def root_of(array: Any) -> Any:
+    """The object whose life decides about the memory of ``array``: the end of its chain of bases.
+
+    Walks through views, through ``memoryview`` objects, and stops below a pool's `Block`.
+    """
+    while True:
+        base = array.base
+        if base is None or isinstance(base, Block):
+            return array
+        if isinstance(base, memoryview):
+            base = base.obj
+        if not isinstance(base, np.ndarray):
+            return array
+        array = base

@@ -1,0 +1,196 @@
+"""`Optimizer`: parameters in groups, a state for each, and a step that is done for all or fails before the first.
+
+NOTE [ A step ]
+1. Everything that stays in memory is leased before the first parameter changes: a limit that has no room for the state
+   leaves parameters and state as they were.
+2. The update of a parameter is one fused kernel, tile by tile; besides the state it needs a few tiles of scratch.
+3. Whoever writes a parameter bumps its storage's version, so that a graph that saved the old value notices.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any, TypeAlias
+
+from ..autograd.grad_mode import enable_grad, no_grad
+from ..autograd.tensor import Tensor
+from ..kernels import backend
+from ..memory import events
+from .state import packed_groups, packed_state, unpacked_groups, unpacked_state
+
+Group: TypeAlias = dict[str, Any]
+Params: TypeAlias = Iterable[Tensor] | Iterable[Group]
+
+
+class Optimizer:
+    """Base class of optimizers, like ``torch.optim.Optimizer``.
+
+    Args:
+        params: the tensors to optimize, or dicts with ``"params"`` and settings of their own.
+        defaults: settings for groups that don't bring them.
+
+    Attributes:
+        param_groups: the groups: dicts with ``"params"`` and the settings, which may be changed between steps.
+        state: what is kept for each parameter.
+
+    Raises:
+        TypeError: for anything that is no tensor, or an unordered collection.
+        ValueError: for no parameters at all, one that is given twice, or one that is not a leaf.
+
+    A subclass defines `check_group`, `initial_state` and `update`; or it overrides `step`.
+    """
+
+    def __init__(self, params: Params, defaults: Mapping[str, Any]) -> None:
+        self.defaults = dict(defaults)
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[Group] = []
+        groups: list[Any] = _listed(params, "params argument given to the optimizer")
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Optimize more tensors, with settings of their own where the dict has them.
+
+        Raises:
+            TypeError, ValueError: as for the class; no group is added then.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, got {type(param_group).__name__}")
+        params = param_group["params"]
+        params = [params] if isinstance(params, Tensor) else _listed(params, "optimizer parameters")
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
+            if not param.is_leaf:
+                raise ValueError("can't optimize a non-leaf Tensor")
+        if len(set(params)) < len(params):
+            raise ValueError("optimizer got a parameter group with duplicate parameters")
+        if not set(params).isdisjoint(chain.from_iterable(group["params"] for group in self.param_groups)):
+            raise ValueError("some parameters appear in more than one parameter group")
+        group = {"params": params, **{name: value for name, value in param_group.items() if name != "params"}}
+        for name, value in self.defaults.items():
+            group.setdefault(name, value)
+        self.check_group(group)
+        self.param_groups.append(group)
+
+    # -- what a subclass defines ---------------------------------------------------------------------------------------
+
+    def check_group(self, group: Group) -> None:
+        """Look at a group's settings.
+
+        Raises:
+            ValueError: for one that is out of range.
+        """
+
+    def initial_state(self, param: Tensor, group: Group) -> dict[str, Any]:
+        """The state of a parameter before its first update; empty if it has none."""
+        return {}
+
+    def update(self, kernels: Any, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
+        """Change one parameter: call a kernel on the arrays."""
+        raise NotImplementedError(f"{type(self).__name__} defines neither update() nor step()")
+
+    # -- stepping ------------------------------------------------------------------------------------------------------
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient.
+
+        Args:
+            closure: computes the loss and its gradients anew; called before the update.
+
+        Returns:
+            What ``closure`` returned, or None.
+
+        Raises:
+            MemoryBudgetError: if there is no room for the state; nothing has changed then.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with events.span("phase", "optimizer"), no_grad():
+            work = [
+                (param, param.grad, group)
+                for group in self.param_groups
+                for param in group["params"]
+                if param.grad is not None
+            ]
+            self._prepare(work)
+            for param, grad, group in work:
+                state = self.state.get(param, {})
+                self.update(backend(param.device.type), param, grad, group, state)
+                for written in (param, *state.values()):
+                    if isinstance(written, Tensor):
+                        written._storage.version += 1
+        return loss
+
+    def _prepare(self, work: list[tuple[Tensor, Tensor, Group]]) -> None:
+        """Make the states that are missing, all or none (NOTE [ A step ], rule 1)."""
+        made = {param: self.initial_state(param, group) for param, _, group in work if not self.state.get(param)}
+        self.state.update({param: state for param, state in made.items() if state})
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or fill them with zeros."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    with no_grad():
+                        param.grad.detach().zero_()
+
+    # -- state ---------------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and settings in PyTorch's form: parameters are numbers, in the order of the groups.
+
+        The tensors in it are those of the optimizer, not copies.
+        """
+        numbers = {param: number for number, param in enumerate(self._all_params())}
+        return {"state": packed_state(self.state, numbers), "param_groups": packed_groups(self.param_groups, numbers)}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *, copy: bool = True) -> None:
+        """Take over state and settings.
+
+        Args:
+            state_dict: as from `state_dict`, of an optimizer over parameters of the same shapes in the same order.
+            copy: False to keep the tensors themselves where dtype and device allow it, and so save their memory; nobody
+                else may write them then.
+
+        Raises:
+            KeyError: if ``state_dict`` lacks ``"state"`` or ``"param_groups"``.
+            ValueError: if it doesn't fit these parameters, or a setting is out of range; nothing was changed then.
+        """
+        groups = unpacked_groups(state_dict["param_groups"], self.param_groups, self.defaults)
+        for group in groups:
+            self.check_group(group)
+        numbered = dict(enumerate(self._all_params()))
+        saved_numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
+        renumbered = dict(zip(saved_numbers, numbered.values(), strict=True))
+        state = unpacked_state(state_dict["state"], renumbered, copy)
+        self.param_groups = groups
+        self.state = defaultdict(dict, state)
+
+    def _all_params(self) -> list[Tensor]:
+        return [param for group in self.param_groups for param in group["params"]]
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def _listed(params: Any, what: str) -> list[Any]:
+    if isinstance(params, Tensor):
+        raise TypeError(f"{what} should be an iterable of Tensors or dicts, but got {type(params).__name__}")
+    if isinstance(params, set | frozenset):
+        raise TypeError(f"{what} must come in an order that is the same in every run; got a set")
+    return list(params)

@@ -1,0 +1,99 @@
+"""`memory_profile`: the context manager that records a block of code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from ..memory import events
+from .build import build_report
+from .json_format import dump
+from .model import PHASES, MemoryReport
+from .recorder import Record, Recorder
+from .text import render
+
+
+class memory_profile:  # noqa: N801  # a context manager, named like PyTorch's `record_function` and `profile`
+    """Record memory while a block of code runs.
+
+    Args:
+        record: "ledger" (the default) or "peaks", which leaves out who saved what for backward and costs less.
+
+    Raises:
+        ValueError: for another mode.
+        RuntimeError: when it is entered a second time.
+
+    Profiles may nest and overlap; each has its own figures. An exception passes through, and the report is there.
+
+    >>> import stowgrad
+    >>> with memory_profile() as prof:
+    ...     x = stowgrad.zeros(256)
+    >>> prof.report().peak_bytes() >= 1024
+    True
+    """
+
+    def __init__(self, record: Record = "ledger") -> None:
+        self._recorder = Recorder(record)
+        self._started = datetime.now(UTC)
+
+    def start(self) -> memory_profile:
+        """Begin to record; `stop` ends it. What ``with`` does."""
+        if self._recorder.started_ns:
+            raise RuntimeError("memory_profile: this profile was recorded already; make a new one for each recording")
+        self._started = datetime.now(UTC)
+        self._recorder.start()
+        return self
+
+    def stop(self) -> None:
+        """Stop recording; stopping twice has no effect."""
+        self._recorder.stop()
+
+    def __enter__(self) -> memory_profile:
+        return self.start()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    def report(self, command: list[str] | None = None, exit_code: int | None = None) -> MemoryReport:
+        """The figures up to now, or of the whole recording after its end.
+
+        Args:
+            command: the command line that was recorded; this process's by default.
+            exit_code: what it ended with, where it has ended.
+        """
+        if command is None:
+            command = [os.path.basename(part) if number == 0 else part for number, part in enumerate(sys.argv)]
+        return build_report(self._recorder, command, self._started, exit_code)
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the report as JSON, replacing what is there; ``memprof report`` reads it."""
+        Path(path).write_text(dump(self.report()), encoding="utf-8")
+
+    def __str__(self) -> str:
+        return render(self.report())
+
+
+def phase(
+    name: Literal["setup", "forward", "backward", "optimizer", "recompute", "eval", "other"],
+) -> AbstractContextManager[None]:
+    """Mark a block of code as a phase, for those who watch; the innermost marked phase counts.
+
+    Raises:
+        ValueError: for a name that is no phase.
+    """
+    if name not in PHASES:
+        raise ValueError(f"unknown phase {name!r}; expected one of {', '.join(PHASES)}")
+    return events.span("phase", name)
+
+
+def step() -> AbstractContextManager[None]:
+    """Mark a block of code as one training step, where the end of the optimizer's step is not what ends it.
+
+    >>> with step():
+    ...     pass
+    """
+    return events.span("step", "step")

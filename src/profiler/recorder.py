@@ -1,0 +1,314 @@
+"""`Recorder`: the observer that turns the event stream into running figures.
+
+NOTE [ Recording without a lock ]
+1. Events come from any thread, and also from inside the recorder itself: a collection of garbage may start anywhere and
+   free storages. So each event is first put into a queue, with all that only its own thread knows (op, module, line).
+2. Whoever gets the flag empties the queue into the `Book`; whoever doesn't leaves its event to the one who has it.
+   Nobody waits, so nothing can deadlock with the pool's lock.
+3. An event is removed from the queue after it was processed, so that a signal in between does not lose it.
+4. Spans keep names, never tensors, modules or nodes: watching does not change how long anything lives.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter_ns
+from typing import Any, Literal, TypeAlias
+
+from ..memory import CPU, Storage, events
+from ..memory.pool import live_storages
+from ..saved_tensors.state import current
+from .accounts import Block, Book
+from .module_names import ModuleNames, gradient_names, state_names, tensor_names
+from .resident import ResidentSampler
+from .sites import RawSite, user_site
+
+Record: TypeAlias = Literal["peaks", "ledger"]
+RECORDS = ("peaks", "ledger")
+_EVENT_BYTES = 16
+_MOST_ORIGINS = 65536
+
+
+class Span:
+    """An open span of one thread: a phase, a module, an op or a node.
+
+    Attributes:
+        op: the name of the op or node, or of what an optimizer does; empty for others.
+        module: the path of the innermost module, or empty.
+        site: the line that the span was opened at, where it is known; `_UNKNOWN` before it was looked for.
+    """
+
+    __slots__ = ("kind", "module", "name", "op", "parent", "site")
+
+    def __init__(self, kind: str, name: str, op: str, module: str, parent: Span | None) -> None:
+        self.kind = kind
+        self.name = name
+        self.op = op
+        self.module = module
+        self.parent = parent
+        self.site: RawSite | bool | None = False  # False: not looked for yet
+
+
+class Recorder(events.Observer):
+    """Watches memory from `start` to `stop`.
+
+    Args:
+        record: "peaks" for figures and the live set at the peak; "ledger" adds what was saved for backward, by row.
+
+    Raises:
+        ValueError: for another mode.
+    """
+
+    def __init__(self, record: Record = "ledger") -> None:
+        if record not in RECORDS:
+            raise ValueError(f"unknown recording mode {record!r}; expected one of {', '.join(RECORDS)}")
+        self.record = record
+        self.book = Book(by_row=record == "ledger")
+        self.resident = ResidentSampler()
+        self.events = 0
+        self.profiler_ns = 0
+        self.started_ns = self.stopped_ns = 0
+        self._modules = ModuleNames()
+        self._queue: deque[Any] = deque()
+        self._flag = threading.Lock()
+        self._tops: dict[int, Span | None] = {}
+        self._latest: Span | None = None
+        self._sampled_peak = 0
+        self._optimizer: object = None  # while it steps
+        self._named_states = 0
+        self._origins: dict[int, tuple[str, RawSite | None]] = {}  # module and line of an op, by its node's number
+
+    # -- from start to stop --------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Watch from now on; what is live already counts as allocated in the phase "setup"."""
+        self.started_ns = perf_counter_ns()
+        events.add_observer(self)
+        for storage in list(live_storages.values()):
+            self._queue.append(Block(storage, "", "", None, self.started_ns))
+        self._put(self.book.begin_here, self.started_ns)
+        self.resident.sample(self._devices())
+
+    def stop(self) -> None:
+        """Watch no longer; stopping twice has no effect."""
+        if self not in events.observers:
+            return
+        events.remove_observer(self)
+        self.resident.sample(self._devices())
+        self.stopped_ns = perf_counter_ns()
+        self._put(self.book.settle, self.stopped_ns)
+
+    def settle(self) -> None:
+        """Bring the figures up to date while the recording goes on."""
+        self._put(self.book.settle, perf_counter_ns())
+
+    def elapsed_ns(self) -> int:
+        """The length of the recording up to its end or up to now."""
+        return (self.stopped_ns or perf_counter_ns()) - self.started_ns
+
+    def nbytes(self) -> int:
+        """A rough size of what the recorder itself keeps."""
+        book = self.book
+        blocks = len(book.live) * (sys.getsizeof(Block) // 4 + 100)
+        journals = sum(len(account.journal or ()) for account in book.accounts.values()) * _EVENT_BYTES
+        records = (len(book.done) + 8) * 400
+        ledgers = sum(ledger.nbytes() for ledger in (book.ledger, *book.ledgers.values()))
+        return blocks + journals + records + ledgers + 150 * len(self._origins)
+
+    def _devices(self) -> list[Any]:
+        return list(self.book.accounts) or [CPU]
+
+    # -- the queue (NOTE [ Recording without a lock ]) -----------------------------------------------------------------
+
+    def _put(self, call: Callable[..., None], *arguments: Any) -> None:
+        self._queue.append((call, *arguments))
+        self._pump()
+
+    def _pump(self) -> None:
+        queue = self._queue
+        while queue and self._flag.acquire(blocking=False):
+            try:
+                while queue:
+                    event = queue[0]
+                    kind = type(event)
+                    if kind is Block:
+                        self.book.allocate(event)
+                    elif kind is int:
+                        self.book.free(event)
+                    else:
+                        event[0](*event[1:])
+                    queue.popleft()
+                    self.events += 1
+            finally:
+                self._flag.release()
+
+    # -- storages ------------------------------------------------------------------------------------------------------
+
+    def allocated(self, storage: Storage) -> None:
+        now = perf_counter_ns()
+        thread = get_ident()
+        span = self._tops.get(thread)
+        if span is None:
+            site = user_site(2)
+            if site is None and thread not in self._tops:
+                span = self._latest  # a worker thread of ours: it works for whoever opened the latest span
+        elif span.site is not False:
+            site = span.site  # type: ignore[assignment]  # True does not occur
+        else:
+            site = user_site(2)
+            if span.kind == "op" or span.kind == "node":
+                span.site = site
+        if span is None:
+            block = Block(storage, "", "", site, now)
+        else:
+            block = Block(storage, span.op, span.module, site, now)
+        self._queue.append(block)
+        self._pump()
+        self.profiler_ns += perf_counter_ns() - now
+
+    def freed(self, storage: Storage) -> None:
+        now = perf_counter_ns()
+        self._queue.append(storage.id)
+        self._pump()
+        self.profiler_ns += perf_counter_ns() - now
+
+    def relabelled(self, storage: Storage, old_category: str) -> None:
+        self._put(self.book.relabel, storage.id, storage.category)
+
+    # -- spans ---------------------------------------------------------------------------------------------------------
+
+    def begin(self, kind: str, name: str, subject: object = None) -> None:
+        now = perf_counter_ns()
+        thread = get_ident()
+        parent = self._tops.get(thread)
+        if kind == "op":
+            span = _op_span(name, parent)
+        elif kind == "node":
+            span = self._node_span(name, subject, parent)
+        elif kind == "module":
+            span = self._begin_module(name, subject, parent, now)
+        else:
+            span = self._begin_phase(kind, name, subject, parent, now)
+        self._tops[thread] = self._latest = span
+        self.profiler_ns += perf_counter_ns() - now
+
+    def end(self, kind: str, name: str) -> None:
+        now = perf_counter_ns()
+        thread = get_ident()
+        span = self._tops.get(thread)
+        while span is not None and (span.kind != kind or span.name != name):
+            span = span.parent  # an exception left spans inside open
+        if span is not None:
+            self._tops[thread] = self._latest = span.parent
+        if kind == "phase":
+            self._end_phase(name, now)
+        elif kind == "step":
+            self._put(self.book.end_step, now)
+        elif kind == "op" or kind == "node":
+            self._sample_resident(now)
+        self.profiler_ns += perf_counter_ns() - now
+
+    def _node_span(self, name: str, node: object, parent: Span | None) -> Span:
+        """A node takes module and line from its op in forward, if that was recorded."""
+        span = Span("node", name, name, "" if parent is None else parent.module, parent)
+        origin = self._origins.get(getattr(node, "number", -1))
+        if origin is not None:
+            span.module, span.site = origin
+        return span
+
+    def _begin_module(self, name: str, module: object, parent: Span | None, now: int) -> Span:
+        inside = "" if parent is None else parent.module
+        path, is_new = self._modules.path(module, name, inside)
+        if is_new:
+            for id_, text in tensor_names(module):
+                self.book.name(id_, text)
+        if not inside:
+            self._lean_to("forward" if current().grad_enabled else "eval", now)
+        return Span("module", name, "", path, parent)
+
+    def _begin_phase(self, kind: str, name: str, subject: object, parent: Span | None, now: int) -> Span:
+        op = module = ""
+        if kind == "phase":
+            if name == "optimizer":
+                self._name_gradients()
+                self._optimizer = subject
+                op = "" if subject is None else f"{type(subject).__name__}.step"
+            elif parent is not None:
+                module = parent.module
+            self._put(self.book.begin_phase, name, now)
+            self.resident.sample(self._devices(), now=now)
+        elif kind == "step":
+            self._put(self.book.begin_step, now)
+        return Span(kind, name, op, module, parent)
+
+    def _end_phase(self, name: str, now: int) -> None:
+        self.resident.sample(self._devices(), now=now)
+        if name == "optimizer":
+            self._name_states(self._optimizer)
+            self._optimizer = None
+            self._origins = {}  # of this step's graph
+        self._put(self.book.end_phase, name, now)
+
+    def _lean_to(self, default: str, now: int) -> None:
+        book = self.book
+        if book.default != default and not book.phases:
+            self._put(book.lean_to, default, now)
+
+    def _name_gradients(self) -> None:
+        for root in self._modules.roots():
+            for id_, text in gradient_names(root):
+                self.book.name(id_, text)
+
+    def _name_states(self, optimizer: object) -> None:
+        """Name the state of an optimizer's parameters when there is more of it than before."""
+        size = self.book.category_bytes("optimizer_state")
+        if size > self._named_states:
+            for id_, text in state_names(optimizer, self.book.name_of):
+                self.book.name(id_, text)
+        self._named_states = size
+
+    def _sample_resident(self, now: int) -> None:
+        """After the op in which the peak rose: its memory has been written to by now."""
+        peak = sum(account.peak for account in self.book.accounts.values())
+        if peak > self._sampled_peak:
+            self._sampled_peak = peak
+            self.resident.sample(self._devices(), now=now)
+
+    # -- saved values --------------------------------------------------------------------------------------------------
+
+    def recorded(self, node: Any) -> None:
+        now = perf_counter_ns()
+        span = self._tops.get(get_ident())
+        origins = self._origins
+        origins[node.number] = ("" if span is None else span.module, user_site(2))
+        if len(origins) > _MOST_ORIGINS:
+            origins.pop(next(iter(origins)), None)
+        if self.book.default != "forward":
+            self._lean_to("forward", now)
+        self.profiler_ns += perf_counter_ns() - now
+
+    def saved(self, record: Any) -> None:
+        now = perf_counter_ns()
+        span = self._tops.get(get_ident())
+        if self.book.default != "forward":
+            self._lean_to("forward", now)
+        self._put(self.book.saved, record, "" if span is None else span.module)
+        self.profiler_ns += perf_counter_ns() - now
+
+    def unpacked(self, record: Any, seconds: float) -> None:
+        self._put(self.book.unpacked, record, round(seconds * 1e9))
+
+
+def _op_span(name: str, parent: Span | None) -> Span:
+    """What an op does inside another op or a node counts for that one."""
+    if parent is None:
+        return Span("op", name, name, "", None)
+    if parent.kind != "op" and parent.kind != "node":
+        return Span("op", name, name, parent.module, parent)
+    span = Span("op", name, parent.op, parent.module, parent)
+    span.site = parent.site
+    return span

@@ -1,0 +1,269 @@
+"""Reports as plain text, for terminals and logs: ASCII only, as wide as asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from ..memory import format_size
+from .model import PHASES, LiveBlock, MemoryReport, PeakAt, PhasePeak, SavedRow, highest
+
+DEFAULT_WIDTH = 100
+_NARROW = 98  # below, some columns are left out
+_LEAST_WIDTH = 60
+_TOP = 6
+
+Size = Callable[[int], str]
+
+
+def render(report: MemoryReport, *, width: int = DEFAULT_WIDTH, top: int = _TOP, exact: bool = False) -> str:
+    """A report as text, without a newline at its end.
+
+    Args:
+        report: the report.
+        width: the most columns a line may have (at least 60 are used).
+        top: how many blocks and rows are listed.
+        exact: bytes instead of rounded units.
+    """
+    width = max(width, _LEAST_WIDTH)
+    size: Size = _bytes if exact else format_size
+    sections = [
+        _head(report),
+        _peak(report, size),
+        _phases(report, size, wide=width >= _NARROW),
+        _boundary(report, size),
+        _categories(report, size, wide=width >= _NARROW),
+        _blocks(report, size, top, width),
+        _saved(report, size, top),
+    ]
+    lines = "\n\n".join("\n".join(section) for section in sections if section).splitlines()
+    return "\n".join(_clip(line.rstrip(), width) for line in lines)
+
+
+def _bytes(nbytes: int) -> str:
+    return f"{nbytes:,}"
+
+
+def _signed(nbytes: int, size: Size) -> str:
+    return f"+{size(nbytes)}" if nbytes >= 0 else size(nbytes)
+
+
+def _seconds(nanoseconds: int) -> str:
+    return f"{nanoseconds / 1e9:.2f}"
+
+
+def _milliseconds(nanoseconds: int) -> str:
+    return f"{nanoseconds / 1e6:.0f}ms"
+
+
+def _clip(line: str, width: int) -> str:
+    line = line.encode("ascii", "backslashreplace").decode()
+    return line if len(line) <= width else f"{line[: width - 2]}.."
+
+
+def _shorten(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 2]}.."
+
+
+def _table(rows: Sequence[Sequence[str]], right: Iterable[int], indent: str = "  ") -> list[str]:
+    """Rows as lines with aligned columns; the columns in ``right`` end at the same place."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = set(right)
+    return [
+        indent
+        + "  ".join(
+            cell.rjust(wide) if number in aligned else cell.ljust(wide)
+            for number, (cell, wide) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+# -- sections ----------------------------------------------------------------------------------------------------------
+
+
+def _head(report: MemoryReport) -> list[str]:
+    overhead, duration = report.overhead, max(report.duration_ns, 1)
+    steps = f"{report.steps} step" + ("" if report.steps == 1 else "s")
+    ended = "" if report.exit_code in (None, 0) else f"   exit code {report.exit_code}"
+    cost = f"{overhead.profiler_ns / 1e6:.1f} ms ({overhead.profiler_ns / duration:.2%} of the run)"
+    lines = [
+        f"memprof {report.version}   {' '.join(report.command)}   {steps}, {report.duration_ns / 1e9:.1f} s{ended}",
+        f"overhead: {overhead.events:,} events, {cost}, {format_size(overhead.profiler_bytes)}",
+    ]
+    if overhead.dropped_phases:
+        lines.append(f"{overhead.dropped_phases:,} phases of early steps are left out; the highest are kept")
+    return lines
+
+
+def _where(at: PeakAt) -> str:
+    """ "module: op", as far as both are known."""
+    return ": ".join(part for part in (at.module, at.op) if part)
+
+
+def _peak(report: MemoryReport, size: Size) -> list[str]:
+    peak = report.peak
+    if not peak.nbytes:
+        return ["PEAK  nothing was tracked: no tensors were alive while this was recorded"]
+    where = _where(peak.at)
+    lines = [
+        f"PEAK  {size(peak.nbytes)}  on {peak.device}, step {peak.step}, {peak.phase.upper()}"
+        + (f", in {where}" if where else "")
+    ]
+    if peak.at.site is not None:
+        lines.append(f"      {peak.at.site}")
+    others = (device for device in report.devices if device.id != peak.device)
+    lines.extend(f"      on {device.id}: {size(device.tracked_peak_bytes)}" for device in others)
+    resident = report.resident
+    if resident is not None:
+        lines.append(
+            f"      tracked {size(resident.tracked_bytes)} + pool slack {size(resident.pool_slack_bytes)}"
+            f" + untracked {size(resident.untracked_bytes)} = RSS {size(resident.rss_bytes)}"
+            f" (highest of {resident.samples} samples)"
+        )
+    return lines
+
+
+def _phases(report: MemoryReport, size: Size, wide: bool) -> list[str]:
+    header = ["PHASE", "starts at", "peak", "added", "sec", f"peak in (worst of {max(report.steps, 1)} steps)"]
+    rows = [header]
+    devices = [report.peak.device, *(d.id for d in report.devices if d.id != report.peak.device)]
+    for device in devices:
+        for phase in PHASES:
+            worst = highest(p for p in report.phases if p.phase == phase and p.device == device)
+            if worst is not None and (worst.peak_bytes or worst.active_ns):
+                rows.append(_phase_row(report, worst, size, several=len(devices) > 1))
+    if len(rows) == 1:
+        return []
+    if not wide:
+        rows = [[*row[:3], row[5]] for row in rows]
+    return _table(rows, right=range(1, len(rows[0]) - 1), indent="")
+
+
+def _phase_row(report: MemoryReport, worst: PhasePeak, size: Size, several: bool) -> list[str]:
+    peak = report.peak
+    is_peak = (worst.device, worst.step, worst.phase) == (peak.device, peak.step, peak.phase)
+    where = _where(worst.at) or ("at its start" if worst.peak_bytes == worst.begin_bytes else "")
+    if not where and worst.at.site is not None:
+        where = str(worst.at.site)
+    name = f"{worst.phase} ({worst.device})" if several else worst.phase
+    return [
+        f"  {name}",
+        size(worst.begin_bytes),
+        size(worst.peak_bytes),
+        _signed(worst.peak_bytes - worst.begin_bytes, size),
+        _seconds(worst.active_ns),
+        where + (" <- PEAK" if is_peak else ""),
+    ]
+
+
+def _boundary(report: MemoryReport, size: Size) -> list[str]:
+    boundary = report.boundary
+    if boundary is None:
+        return []
+    rise = boundary.backward_peak_bytes - boundary.forward_end_bytes
+    parts = (
+        f"END OF FORWARD (step {boundary.step})",
+        f"live {size(boundary.forward_end_bytes)}",
+        f"saved {size(boundary.saved_raw_bytes)} -> {size(boundary.saved_resident_bytes)} resident",
+        f"backward {_signed(rise, size)}",
+    )
+    return ["   ".join(parts)]
+
+
+def _categories(report: MemoryReport, size: Size, wide: bool) -> list[str]:
+    peak = report.peak
+    if not peak.nbytes:
+        return []
+    rows = [["LIVE AT THE PEAK", "bytes", "share", "largest"]]
+    for category, nbytes in sorted(peak.by_category.items(), key=lambda item: -item[1]):
+        largest = next((block for block in peak.live if block.category == category), None)
+        what = "" if largest is None else f"{_title(largest)} {size(largest.nbytes)}"
+        rows.append([f"  {category}", size(nbytes), f"{nbytes / peak.nbytes:.1%}", what])
+    if not wide:
+        rows = [[row[0], row[1], row[3]] for row in rows]
+    return _table(rows, right=range(1, len(rows[0]) - 1), indent="")
+
+
+def _title(block: LiveBlock) -> str:
+    """What a block is, and where: the module is left out where the name tells it already."""
+    if block.name and block.module and not block.name.startswith(block.module):
+        return f"{block.module}: {block.name}"
+    return block.name or block.module or block.op or f"block {block.id}"
+
+
+def _blocks(report: MemoryReport, size: Size, top: int, width: int) -> list[str]:
+    live = report.peak.live
+    if not live:
+        return []
+    shown = live[:top]
+    room = max((width - 34) * 3 // 5, 16)
+    rows = [["size", "category", "what", "who holds it"]]
+    rows += [[size(b.nbytes), b.category, _shorten(_title(b), room), _held(b)] for b in shown]
+    lines = _table(rows, right=())
+    rest = live[len(shown) :]
+    if rest:
+        lines.append(f"  {size(sum(block.nbytes for block in rest))} in {len(rest)} more (memprof report --top N)")
+    return lines
+
+
+_KINDS = {"saved_tensor": "saved for backward by", "engine": "engine, in", "optimizer": "optimizer,"}
+
+
+def _held(block: LiveBlock) -> str:
+    holder = block.held_by[0] if block.held_by else None
+    if holder is None or holder.kind == "unknown":
+        born = f"since {block.phase}, step {block.step}"
+        return born if block.site is None else f"{born}, {block.site}"
+    line = "" if holder.site is None else f" ({holder.site})"
+    return f"{_KINDS.get(holder.kind, '')} {holder.what}{line}".strip()
+
+
+# -- saved for backward ------------------------------------------------------------------------------------------------
+
+
+def _saved(report: MemoryReport, size: Size, top: int) -> list[str]:
+    saved = report.saved
+    if not saved.count:
+        return []
+    parts = [
+        f"SAVED FOR BACKWARD (step {saved.step})",
+        f"{saved.count} values",
+        f"{size(saved.raw_bytes)} -> {size(saved.resident_bytes)} resident",
+        f"offloaded {size(saved.offloaded_bytes)}" if saved.offloaded_bytes else "",
+        f"pack {_milliseconds(saved.pack_ns)}",
+        f"unpack {_milliseconds(saved.unpack_ns)}",
+    ]
+    lines = ["   ".join(part for part in parts if part)]
+    rows = grouped(saved.rows)
+    if not rows:
+        return lines
+    shown, rest = rows[: max(top, 1) + 1], rows[max(top, 1) + 1 :]
+    table = [["module", "op: slot", "n", "raw", "resident", "policy", "pack", "unpack"]]
+    table += [_saved_cells(row, size) for row in shown]
+    if rest:
+        table.append(_saved_cells(_sum(rest, f"{len(rest)} more rows", "", "", ""), size))
+    return lines + _table(table, right=(2, 3, 4, 6, 7))
+
+
+def _saved_cells(row: SavedRow, size: Size) -> list[str]:
+    cells = [row.module, f"{row.op}: {row.slot}" if row.op else "", str(row.count), size(row.raw_bytes)]
+    return [*cells, size(row.resident_bytes), row.policy, _milliseconds(row.pack_ns), _milliseconds(row.unpack_ns)]
+
+
+def grouped(rows: Iterable[SavedRow]) -> list[SavedRow]:
+    """Rows of modules that differ only in a number, summed: ``blocks.0.attn`` and ``blocks.1.attn`` are one row."""
+
+    def key(row: SavedRow) -> tuple[str, str, str, str]:
+        return re.sub(r"(?<![^.])\d+(?![^.])", "*", row.module), row.op, row.slot, row.policy
+
+    groups = [_sum(list(same), *of) for of, same in groupby(sorted(rows, key=key), key)]
+    return sorted(groups, key=lambda row: -row.raw_bytes)
+
+
+def _sum(rows: list[SavedRow], module: str, op: str, slot: str, policy: str) -> SavedRow:
+    total = replace(rows[0], module=module, op=op, slot=slot, policy=policy)
+    fields = ("count", "raw_bytes", "resident_bytes", "offloaded_bytes", "pack_ns", "unpack_ns", "unpacks")
+    return replace(total, **{field: sum(getattr(row, field) for row in rows) for field in fields})

@@ -1,0 +1,27 @@
+"""What a node keeps for backward, and how: the door, the stack of hooks, and the policies behind it."""
+
+from __future__ import annotations
+
+from .compress import Cast, Compress
+from .hooks import Handle, HookEntry, PolicyEntry, SavedRecord, SavedValue, saved_tensors_hooks
+from .payload import Payload, Site, Stage
+from .policy import Policy
+from .sharing import PackedHandle
+from .statistics import PolicyStatistics
+
+__all__ = [
+    "Cast",
+    "Compress",
+    "Handle",
+    "HookEntry",
+    "PackedHandle",
+    "Payload",
+    "Policy",
+    "PolicyEntry",
+    "PolicyStatistics",
+    "SavedRecord",
+    "SavedValue",
+    "Site",
+    "Stage",
+    "saved_tensors_hooks",
+]

@@ -1,0 +1,175 @@
+"""The stack of saved-tensor hooks: what may stand between a value that is saved and the node that reads it.
+
+NOTE [ Hook entries ]
+1. Entries are pushed and popped as scopes of the current context. Leaving out of order is an error that names both.
+2. Raw pairs (`saved_tensors_hooks`) follow PyTorch: only the innermost entry's pair is applied.
+3. Storage policies compose: from the innermost entry outwards, all policies up to the first raw pair are the stages of
+   one pipeline, the inner one first. What stands outside that raw pair is shadowed.
+4. While a pack or unpack function runs, the entries present at the call are hidden, so that a hook which runs ops can't
+   call itself. Entries that the function pushes work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..memory import Storage
+from . import state
+
+
+class SavedRecord:
+    """What the event stream is told about one saved value.
+
+    Attributes:
+        op: name of the op whose node saved it.
+        slot: which of the node's saved values it is.
+        shape, dtype: of the value.
+        raw_bytes: its size.
+        resident_bytes: what is kept in memory for it on its behalf; 0 where it shares what another save keeps.
+        offloaded_bytes: what is kept for it elsewhere (host or disk).
+        storage_id: id of the storage that held it when it was saved.
+        policy: what was done: "keep", "hooks", or a policy's description.
+        seconds: how long packing took.
+    """
+
+    __slots__ = (
+        "dtype",
+        "offloaded_bytes",
+        "op",
+        "policy",
+        "raw_bytes",
+        "resident_bytes",
+        "seconds",
+        "shape",
+        "slot",
+        "storage_id",
+    )
+
+    def __init__(self, op: str, slot: str, array: Any, storage: Storage) -> None:
+        self.op = op
+        self.slot = slot
+        self.shape: tuple[int, ...] = array.shape
+        self.dtype = str(array.dtype)
+        self.raw_bytes: int = array.nbytes
+        self.resident_bytes: int = array.nbytes
+        self.offloaded_bytes = 0
+        self.storage_id = storage.id
+        self.policy = "keep"
+        self.seconds = 0.0
+
+
+class SavedValue:
+    """A value on its way to a policy: an array, the storage that holds it, and who saves it."""
+
+    __slots__ = ("array", "op", "slot", "storage")
+
+    def __init__(self, array: Any, storage: Storage, op: str, slot: str) -> None:
+        self.array = array
+        self.storage = storage
+        self.op = op
+        self.slot = slot
+
+
+class Handle(Protocol):
+    """What a policy gives back for a value: it owns the packed data, and dropping it frees them."""
+
+    resident_bytes: int
+    offloaded_bytes: int
+    policy: str
+
+    def load(self) -> Any:
+        """The value as an array on the device where it was, in a storage of its pool."""
+
+
+class HookEntry:
+    """One level of the hook stack, entered with ``with``."""
+
+    def describe(self) -> str:
+        """One line that names the entry for people."""
+        return type(self).__name__
+
+    def __enter__(self) -> HookEntry:
+        before = state.current()
+        state.set_state(state.State(before.grad_enabled, (*before.hooks, self)))
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        now = state.current()
+        if not now.hooks or now.hooks[-1] is not self:
+            innermost = now.hooks[-1].describe() if now.hooks else "none"
+            raise RuntimeError(
+                "saved-tensor hooks were left out of order\n"
+                f"  leaving: {self.describe()}\n  innermost now: {innermost}\nLeave the contexts in reverse order."
+            )
+        state.set_state(state.State(now.grad_enabled, now.hooks[:-1]))
+
+
+class saved_tensors_hooks(HookEntry):  # noqa: N801  # PyTorch's name
+    """Pack every tensor that is saved for backward, and unpack it when it is read.
+
+    Args:
+        pack_hook: called with a tensor when it is saved, with grad mode off; may return any object. A saved input is
+            the original tensor; a saved output is a detached alias of it.
+        unpack_hook: called with that object whenever the value is read; must return a tensor of the same shape, dtype
+            and device.
+
+    Raises:
+        TypeError: on enter, if one of them can't be called.
+
+    Only the innermost pair is applied. What ``pack_hook`` returned is dropped with the saved value, by reference count.
+
+    >>> import stowgrad
+    >>> seen = []
+    >>> x = stowgrad.ones(2, requires_grad=True)
+    >>> with saved_tensors_hooks(lambda t: seen.append(t.shape) or t, lambda t: t):
+    ...     y = x * x
+    >>> len(seen)
+    2
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def describe(self) -> str:
+        def name(hook: Any) -> str:
+            return str(getattr(hook, "__name__", type(hook).__name__))
+
+        return f"saved_tensors_hooks({name(self.pack_hook)}, {name(self.unpack_hook)})"
+
+    def __enter__(self) -> saved_tensors_hooks:
+        for which, hook in (("pack_hook", self.pack_hook), ("unpack_hook", self.unpack_hook)):
+            if not callable(hook):
+                raise TypeError(f"saved_tensors_hooks: {which} must be callable, got {type(hook).__name__}")
+        super().__enter__()
+        return self
+
+
+class PolicyEntry(HookEntry):
+    """An entry that moves or changes what is saved; policies compose (note, rule 3)."""
+
+    def save(self, value: SavedValue, outer: tuple[PolicyEntry, ...]) -> Handle | None:
+        """Store a value, this policy first and then those around it; None to keep it as it is."""
+        raise NotImplementedError
+
+    def shadow(self) -> None:
+        """Told of a value that this policy doesn't see, because raw hooks inside it end the chain (note, rule 3)."""
+
+
+def policies_inside(entries: tuple[HookEntry, ...]) -> tuple[PolicyEntry, ...]:
+    """The policies that apply, the innermost first: up to the first raw pair (note, rule 3)."""
+    found: list[PolicyEntry] = []
+    for entry in reversed(entries):
+        if not isinstance(entry, PolicyEntry):
+            break
+        found.append(entry)
+    return tuple(found)
+
+
+def policies_outside(entries: tuple[HookEntry, ...]) -> tuple[PolicyEntry, ...]:
+    """The policies that don't apply: those outside the innermost raw pair (note, rule 3)."""
+    for depth in range(len(entries) - 1, -1, -1):
+        if not isinstance(entries[depth], PolicyEntry):
+            return tuple(entry for entry in entries[:depth] if isinstance(entry, PolicyEntry))
+    return ()

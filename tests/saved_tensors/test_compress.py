@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stowgrad.memory import pool
+from stowgrad.saved_tensors import Cast, Compress
+
+from .support import assert_same, leased, save
+
+
+def test_auto_packs_bools_into_bits():
+    mask = leased(np.random.default_rng(0).random((512, 512)) < 0.5)
+    handle = save(Compress(), mask)
+    assert handle.policy == "packbits"
+    assert handle.resident_bytes == mask.nbytes // 8
+    assert_same(handle.load(), mask)
+
+
+def test_auto_compresses_sparse_masks_further():
+    mask = leased(np.random.default_rng(0).random((2048, 512)) < 0.01)
+    handle = save(Compress(), mask.T)
+    assert handle.policy == "packbits | zstd"
+    assert handle.resident_bytes < mask.nbytes // 12
+    assert_same(handle.load(), mask.T)
+
+
+def test_auto_compresses_integers_and_zeros_but_not_dense_floats():
+    policy = Compress()
+    rng = np.random.default_rng(0)
+    indices = leased(rng.integers(0, 100, 40000))
+    handle = save(policy, indices, "embedding", "indices")
+    assert handle.policy == "zstd"
+    assert handle.resident_bytes < indices.nbytes / 4
+    assert_same(handle.load(), indices)
+    assert save(policy, leased(rng.standard_normal(40000)), "mul") is None
+    assert policy.statistics().kept == 1
+
+
+def test_small_values_are_left_alone():
+    assert save(Compress(), leased(np.zeros(1000))) is None
+    assert save(Compress(min_bytes=0), leased(np.zeros(1000))) is not None
+    assert save(Cast(), leased(np.zeros(100))) is None
+
+
+def test_named_codecs_do_that_and_no_more():
+    mask, zeros = leased(np.zeros(1 << 17, bool)), leased(np.zeros(1 << 15))
+    assert save(Compress("packbits"), mask).policy == "packbits"
+    assert save(Compress("packbits"), zeros) is None
+    assert save(Compress("zstd"), mask).policy == "zstd"
+
+
+def test_unknown_names_are_errors():  # case C6
+    with pytest.raises(ValueError, match="unknown codec 'lz4'; expected 'auto', 'zstd' or 'packbits'"):
+        Compress("lz4")
+    with pytest.raises(ValueError, match="unknown dtype 'float8'; expected 'bfloat16'"):
+        Cast("float8")
+
+
+def test_cast_rounds_floats_only_and_says_so():  # cases D1, D4
+    policy = Cast("bfloat16", min_bytes=0)
+    floats = leased(np.linspace(-3, 3, 1000, dtype=np.float32).reshape(10, 100))
+    handle = save(policy, floats.T)
+    assert handle.resident_bytes == floats.nbytes // 2
+    got = handle.load()
+    assert got.strides == floats.T.strides
+    assert np.abs(got - floats.T).max() <= np.abs(floats).max() * 2.0**-8
+    assert "lossy" in policy.describe()
+    for exact in (np.zeros(1000, bool), np.arange(1000), np.zeros(1000, complex)):
+        assert save(policy, leased(exact)) is None
+
+
+def test_cast_then_zstd():
+    array = np.maximum(np.random.default_rng(0).standard_normal((256, 256)), 0.5).astype(np.float32) - np.float32(0.5)
+    handle = save(Cast("bfloat16") | Compress("zstd"), leased(array))
+    assert handle.policy == "bfloat16 | zstd"
+    assert handle.resident_bytes < array.nbytes / 4
+    assert np.abs(handle.load() - array).max() <= array.max() * 2.0**-8
+
+
+def test_resident_bytes_are_what_the_pool_counts(device):
+    array = leased(np.zeros((300, 300)), device)
+    before = pool(device).bytes_by_category()["saved_packed"]
+    handle = save(Compress("zstd"), array)
+    assert handle.offloaded_bytes == 0
+    assert pool(device).bytes_by_category()["saved_packed"] - before == handle.resident_bytes
+    assert_same(handle.load(), array)
