@@ -100,31 +100,31 @@ def record(
         Exception: whatever a pack hook raises; the results have no history then.
     """
     node = Node()
-    node.op = op
-    node.needs = needs
-    node.attrs = attrs
-    node.device = device
-    node.outputs = op.outputs
-    node.hooks = None
-    node.edges = edges = tuple(
+    node.record = op
+    node.needs_grad = needs
+    node.op_attrs = attrs
+    node.run_device = device
+    node.num_outputs = op.outputs
+    node.node_hooks = None
+    node.next_edges = edges = tuple(
         [gradient_edge(tensor) if needed else NO_EDGE for tensor, needed in zip(tensors, needs, strict=True)]
     )
-    saved = []
+    saved: list[SavedVariable | None] = []
     for slot in op.plan(needs):
         if slot is None:
             saved.append(None)
             continue
-        value = (outs if slot.output else tensors)[slot.index]
+        value = (outs if slot.output else tensors)[slot.position]
         if not isinstance(value, Variable):
             saved.append(None)
         elif slot.output:
-            number = slot.index if slot.index < op.outputs else -1
+            number = slot.position if slot.position < op.outputs else -1
             saved.append(_save(op, slot.name, value, None, number))
         else:
-            edge = edges[slot.index]
+            edge = edges[slot.position]
             saved.append(_save(op, slot.name, value, edge if edge[0] is not None else None, -1))
-    node.saved = tuple(saved)
-    node.number = next_number()
+    node.saved_variables = tuple(saved)
+    node.sequence_nr = next_number()
     for number, out in enumerate(outs[: op.outputs]):
         if out._array.dtype.kind in "fcV":
             out._grad_fn = node
@@ -164,7 +164,7 @@ def common_device(name: str, tensors: tuple[Any, ...]) -> Device:
     return found if found is not None else CPU
 
 
-# -- small element-wise work on the CPU --------------------------------------------------------------------------------
+# -- small element-wise work on the CPU ------------------------------------------------------------------------------
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _cpu: MemoryPool | None = None
@@ -190,8 +190,8 @@ def small_unary(op: Op, x: Any) -> Any:
     state = current()
     if x._requires_grad and state.grad_enabled:
         node = _small_node(op, (True,), (_edge(x),), None)
-        node.saved = _small_saves(op, node, (x,), out, state.hooks)
-        node.number = next_number()
+        node.saved_variables = _small_saves(op, node, (x,), out, state.hooks)
+        node.sequence_nr = next_number()
         out._grad_fn, out._requires_grad = node, True
     return out
 
@@ -213,8 +213,8 @@ def small_binary(op: Op, x: Any, y: Any) -> Any:
         if state.grad_enabled:
             edges = (_edge(x) if needs_x else NO_EDGE, _edge(y) if needs_y else NO_EDGE)
             node = _small_node(op, (needs_x, needs_y), edges, None)
-            node.saved = _small_saves(op, node, (x, y), out, state.hooks) if op.saves else ()
-            node.number = next_number()
+            node.saved_variables = _small_saves(op, node, (x, y), out, state.hooks) if op.saves else ()
+            node.sequence_nr = next_number()
             out._grad_fn, out._requires_grad = node, True
     return out
 
@@ -238,27 +238,27 @@ def _edge(tensor: Any) -> Edge:
 
 def _small_node(op: Op, needs: tuple[bool, ...], edges: tuple[Edge, ...], attrs: Any) -> Node:
     node = Node()
-    node.op = op
-    node.needs = needs
-    node.attrs = attrs
-    node.device = CPU
-    node.outputs = 1
-    node.hooks = None
-    node.edges = edges
+    node.record = op
+    node.needs_grad = needs
+    node.op_attrs = attrs
+    node.run_device = CPU
+    node.num_outputs = 1
+    node.node_hooks = None
+    node.next_edges = edges
     return node
 
 
 def _small_saves(op: Op, node: Node, inputs: tuple[Any, ...], out: Any, hooks: Any) -> tuple[Any, ...]:
-    saves = []
-    for slot in op.plan(node.needs):
+    saves: list[SavedVariable | None] = []
+    for slot in op.plan(node.needs_grad):
         if slot is None:
             saves.append(None)
             continue
         if slot.output:
             value, saved = out, SavedVariable(out, None, 0)
         else:
-            value = inputs[slot.index]
-            edge = node.edges[slot.index]
+            value = inputs[slot.position]
+            edge = node.next_edges[slot.position]
             saved = SavedVariable(value, edge if edge[0] is not None else None, -1)
         if hooks:
             saved.pack(value, op.name, slot.name)

@@ -76,7 +76,7 @@ class GraphTask:
             for cleanup in self.cleanups:
                 cleanup()
 
-    # -- before ----------------------------------------------------------------------------------------------------------
+    # -- before -------------------------------------------------------------------------------------------------------
 
     def _count_dependencies(self, roots: list[Any]) -> None:
         dependencies = self._dependencies
@@ -84,7 +84,7 @@ class GraphTask:
             dependencies.setdefault(root, 0)
         pending = list(dependencies)
         while pending:
-            for successor, _ in pending.pop().edges:
+            for successor, _ in pending.pop().next_edges:
                 if successor is None:
                     continue
                 count = dependencies.get(successor)
@@ -99,27 +99,27 @@ class GraphTask:
     def _leading_to_captures(self) -> set[Any]:
         """The nodes on a path to what is asked for. An edge leads to a node with a lower number, or to a leaf."""
         needed = {node for node in self._by_node if node in self._dependencies}
-        inner = (node for node in self._dependencies if node.edges)
-        for node in sorted(inner, key=lambda node: node.number):  # type: ignore[no-any-return]
-            if any(successor in needed for successor, _ in node.edges):
+        inner = (node for node in self._dependencies if node.next_edges)
+        for node in sorted(inner, key=lambda node: node.sequence_nr):
+            if any(successor in needed for successor, _ in node.next_edges):
                 needed.add(node)
         return needed
 
-    # -- the loop --------------------------------------------------------------------------------------------------------
+    # -- the loop -----------------------------------------------------------------------------------------------------
 
     def _push(self, node: Any) -> None:
         # id() breaks ties among accumulators, which all have the same number.
-        heapq.heappush(self._ready, (-node.number, id(node), node))
+        heapq.heappush(self._ready, (-node.sequence_nr, id(node), node))
 
     def _loop(self) -> None:
         ready, buffers, by_node, run = self._ready, self._buffers, self._by_node, self.values.run
         while ready:
             node = heapq.heappop(ready)[2]
-            gradients = buffers.pop(node, None) or [None] * node.outputs
-            if node.leaf is not None:
+            gradients = buffers.pop(node, None) or [None] * node.num_outputs
+            if node.accumulates_into is not None:
                 self._arrive_at_leaf(node, gradients)
                 continue
-            if node.hooks is not None or node in by_node:
+            if node.node_hooks is not None or node in by_node:
                 self._arrive(node, gradients)
             if self._needed is not None and not self._leads_on(node):
                 continue
@@ -135,17 +135,17 @@ class GraphTask:
     def _leads_on(self, node: Any) -> bool:
         """Whether something that is asked for lies beyond a node."""
         assert self._needed is not None
-        return any(successor in self._needed for successor, _ in node.edges)
+        return any(successor in self._needed for successor, _ in node.next_edges)
 
     def _distribute(self, node: Any, results: tuple[Gradient, ...]) -> None:
         buffers, dependencies, owned, needed = self._buffers, self._dependencies, self._owned, self._needed
-        fresh = node.op.fresh
-        for (successor, number), gradient in zip(node.edges, results):
+        fresh = node.record.fresh
+        for (successor, number), gradient in zip(node.next_edges, results):
             if successor is None or (needed is not None and successor not in needed):
                 continue
             if gradient is not None:
                 buffer = buffers.get(successor)
-                if buffer is None and successor.outputs == 1:
+                if buffer is None and successor.num_outputs == 1:
                     buffers[successor] = [gradient]
                     if fresh:
                         owned.add(successor)
@@ -159,19 +159,19 @@ class GraphTask:
 
     def _deposit(self, node: Any, number: int, gradient: Gradient) -> None:
         """Put a gradient into a node's buffer, beside or on top of what is there."""
-        buffer = self._buffers.setdefault(node, [None] * node.outputs)
+        buffer = self._buffers.setdefault(node, [None] * node.num_outputs)
         if buffer[number] is None:
             buffer[number] = gradient
         else:
             buffer[number] = self.values.add(buffer[number], gradient)
-            if node.outputs == 1:
+            if node.num_outputs == 1:
                 self._owned.add(node)
 
-    # -- at a node -------------------------------------------------------------------------------------------------------
+    # -- at a node ----------------------------------------------------------------------------------------------------
 
     def _arrive(self, node: Any, gradients: list[Gradient]) -> None:
         """Hooks, retained gradients and captures, in this order."""
-        for number in range(node.outputs):
+        for number in range(node.num_outputs):
             hooks, retained = _watching(node, number)
             for hook in hooks:
                 gradients[number] = self.values.call_hook(hook, gradients[number], node)
@@ -181,7 +181,7 @@ class GraphTask:
             self.captured[node, number] = gradients[number]
 
     def _arrive_at_leaf(self, node: AccumulateGrad, gradients: list[Gradient]) -> None:
-        leaf = node.leaf
+        leaf = node.accumulates_into
         meta = leaf._metadata()
         owned = node in self._owned and not meta.hooks and node not in self._by_node
         if meta.hooks or node in self._by_node:
@@ -198,13 +198,13 @@ class GraphTask:
 
 def _watching(node: Any, number: int) -> tuple[list[Callable[[Any], Any]], Any]:
     """The tensor hooks of one output, and the tensor that retains its gradient or None."""
-    if node.leaf is not None:
-        meta = node.leaf._meta
+    if node.accumulates_into is not None:
+        meta = node.accumulates_into._meta
         return list(meta.hooks.values()) if meta is not None and meta.hooks else [], None
-    if node.hooks is None:
+    if node.node_hooks is None:
         return [], None
-    reference = node.hooks.retained.get(number)
-    return list(node.hooks.tensor.get(number, {}).values()), reference() if reference is not None else None
+    reference = node.node_hooks.retained.get(number)
+    return list(node.node_hooks.tensor.get(number, {}).values()), reference() if reference is not None else None
 
 
 def current_task() -> GraphTask | None:
@@ -216,4 +216,3 @@ def current_graph_task_id() -> int:
     """The id of the innermost pass that runs on this thread; -1 outside of one."""
     task = current_task()
     return -1 if task is None else task.id
-

@@ -39,7 +39,7 @@ class _GradMode:
 
     def __call__(self, function: F) -> F:
         if inspect.isgeneratorfunction(function):
-            return _wrap_generator(self, function)
+            return _wrap_generator(self, function)  # type: ignore[no-any-return]
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -65,7 +65,7 @@ def _wrap_generator(mode: _GradMode, function: Any) -> Any:
                     with mode.clone():
                         generator.close()
                     raise
-                except BaseException as error:
+                except BaseException as error:  # noqa: BLE001  # goes on into the generator
                     with mode.clone():
                         value = generator.throw(error)
                 else:

@@ -33,8 +33,8 @@ def check_writable(name: str, target: Any, *operands: Any) -> None:
     if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
         if target._storage.device is not META:
             raise RuntimeError(
-                f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single memory"
-                " location. Please clone() the tensor before performing the operation."
+                f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single"
+                " memory location. Please clone() the tensor before performing the operation."
             )
 
 
@@ -43,12 +43,14 @@ def _check_history(name: str, target: Any, operands: tuple[Any, ...]) -> None:
     if target._requires_grad and target._grad_fn is None:
         raise RuntimeError(f"{name}: a leaf Variable that requires grad is being used in an in-place operation.")
     if base is not None and base._requires_grad and base._grad_fn is None:
-        raise RuntimeError(f"{name}: a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError(
+            f"{name}: a view of a leaf Variable that requires grad is being used in an in-place operation."
+        )
     operand = any(isinstance(value, Variable) and value._requires_grad for value in operands)
     if target._requires_grad or operand or (base is not None and base._requires_grad):
         raise RuntimeError(
-            f"{name}: an in-place operation that autograd would record is not supported; use the out-of-place operation,"
-            " or stowgrad.no_grad() where no gradient is needed"
+            f"{name}: an in-place operation that autograd would record is not supported; use the out-of-place"
+            " operation, or stowgrad.no_grad() where no gradient is needed"
         )
 
 
@@ -60,7 +62,9 @@ def written(target: Any) -> Any:
 
 def _fits(name: str, target: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if np.broadcast_shapes(target.shape, shape) != target.shape:
-        raise RuntimeError(f"{name}: output with shape {list(target.shape)} doesn't match the broadcast shape of {list(shape)}")
+        raise RuntimeError(
+            f"{name}: output with shape {list(target.shape)} doesn't match the broadcast shape of {list(shape)}"
+        )
     if category(dtype) > category(target.dtype):
         raise RuntimeError(f"{name}: result type {dtype} can't be cast to the desired output type {target.dtype}")
 
@@ -104,7 +108,8 @@ def copy_(target: Any, source: Any) -> Any:
     array, values = target._array, source._array
     if np.broadcast_shapes(array.shape, values.shape) != array.shape:
         raise RuntimeError(
-            f"copy_: The expanded size of the tensor {list(array.shape)} must match the existing size {list(values.shape)}"
+            f"copy_: The expanded size of the tensor {list(array.shape)} must match the existing size"
+            f" {list(values.shape)}"
         )
     if target._storage.device is META:
         return written(target)

@@ -12,7 +12,6 @@ from .ops.sum_to import expand
 from .record import normalize_dim
 
 
-
 class MathMethods:
     """Arithmetic, functions, comparisons and reductions."""
 
@@ -262,12 +261,12 @@ class ShapeMethods:
         return shape.transpose(self, 0, 1) if self._array.ndim == 2 else shape.view(self, self._array.shape)
 
     @property
-    def T(self) -> Any:  # noqa: N802  # PyTorch's name
+    def T(self) -> Any:  # PyTorch's name
         """The dimensions in reverse order: a view."""
         return shape.permute(self, tuple(reversed(range(self._array.ndim))))
 
     @property
-    def mT(self) -> Any:  # noqa: N802  # PyTorch's name
+    def mT(self) -> Any:  # PyTorch's name
         """The last two dimensions swapped: a view."""
         return shape.transpose(self, -2, -1)
 
@@ -308,8 +307,7 @@ class ShapeMethods:
             sizes = list(split_size)
             if sum(sizes) != size or min(sizes, default=0) < 0:
                 raise RuntimeError(f"split: the sizes {sizes} must add up to {size}, the size of dimension {dim}")
-        starts = [sum(sizes[:number]) for number in range(len(sizes))]
-        return tuple(self.narrow(dim, start, length) for start, length in zip(starts, sizes, strict=True))
+        return shape.split(self, sizes, dim)
 
     def chunk(self, chunks: int, dim: int = 0) -> Any:
         """Views of at most ``chunks`` stretches of equal size."""

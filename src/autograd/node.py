@@ -45,49 +45,51 @@ class Node:
     """What one op left for backward.
 
     Attributes:
-        op: the record of the op.
-        edges: where the gradients of its inputs go.
-        needs: which inputs need a gradient.
-        attrs: the op's attributes and the metadata of its inputs; never an array.
-        saved: what it saved, or None once that was freed.
-        device: where its gradients are computed.
-        outputs: how many outputs it has.
-        number: its place in the order of recording.
+        record: the record of the op.
+        next_edges: where the gradients of its inputs go.
+        needs_grad: which inputs need a gradient.
+        op_attrs: the op's attributes and the metadata of its inputs; never an array.
+        saved_variables: what it saved, or None once that was freed.
+        run_device: where its gradients are computed.
+        num_outputs: how many outputs it has.
+        sequence_nr: its place in the order of recording.
     """
 
     __slots__ = (
         "__weakref__",
-        "attrs",
-        "device",
-        "edges",
-        "hooks",
-        "needs",
-        "number",
-        "op",
-        "outputs",
-        "saved",
+        "needs_grad",
+        "next_edges",
+        "node_hooks",
+        "num_outputs",
+        "op_attrs",
+        "record",
+        "run_device",
+        "saved_variables",
+        "sequence_nr",
     )
 
-    op: Any
-    edges: tuple[Edge, ...]
-    needs: tuple[bool, ...]
-    attrs: Any
-    saved: tuple[SavedVariable | None, ...] | None
-    device: Device
-    outputs: int
-    number: int
-    hooks: Hooks | None
+    record: Any
+    next_edges: tuple[Edge, ...]
+    needs_grad: tuple[bool, ...]
+    op_attrs: Any
+    saved_variables: tuple[SavedVariable | None, ...] | None
+    run_device: Device
+    num_outputs: int
+    sequence_nr: int
+    node_hooks: Hooks | None
     # The leaf that an accumulating node adds to; no other node has one.
-    leaf: Any = None
+    accumulates_into: Any = None
+    # Runs a node on tensors; set by the module that can.
+    runner: Callable[[Any, tuple[Any, ...]], Any]
 
     def name(self) -> str:
         """The op's name and ``Backward0``, like PyTorch's."""
-        return str(self.op.node_name)
+        return str(self.record.node_name)
 
     @property
     def next_functions(self) -> tuple[Edge, ...]:
         """One ``(node, output number)`` for each differentiable input; ``(None, 0)`` where no gradient is needed."""
-        return self.edges
+        return self.next_edges
 
     def edge_of_output(self, number: int) -> Edge:
         """The edge that one of this node's outputs has."""
@@ -95,9 +97,9 @@ class Node:
 
     def ensure_hooks(self) -> Hooks:
         """The hooks of this node, made on first use."""
-        if self.hooks is None:
-            self.hooks = Hooks()
-        return self.hooks
+        if self.node_hooks is None:
+            self.node_hooks = Hooks()
+        return self.node_hooks
 
     def saved_values(self) -> tuple[SavedVariable | None, ...]:
         """What the node saved.
@@ -105,14 +107,22 @@ class Node:
         Raises:
             RuntimeError: if it was freed.
         """
-        if self.saved is None:
+        if self.saved_variables is None:
             raise RuntimeError(SECOND_TIME)
-        return self.saved
+        return self.saved_variables
 
     def release(self) -> None:
         """Free what the node saved; its edges stay, so that the graph can still be walked."""
-        if self.saved:
-            self.saved = None
+        if any(value is not None for value in self.saved_variables or ()):
+            self.saved_variables = None
+
+    def __call__(self, *gradients: Any) -> Any:
+        """Run this node alone: the gradients of its inputs, from those of its outputs.
+
+        Raises:
+            RuntimeError: if what it saved was freed.
+        """
+        return Node.runner(self, gradients)
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {hex(id(self))}>"
@@ -128,23 +138,23 @@ class AccumulateGrad:
     holds it weakly.
     """
 
-    __slots__ = ("__weakref__", "leaf")
+    __slots__ = ("__weakref__", "accumulates_into")
 
-    edges: tuple[Edge, ...] = ()
+    next_edges: tuple[Edge, ...] = ()
     next_functions: tuple[Edge, ...] = ()
-    needs: tuple[bool, ...] = ()
-    saved: tuple[SavedVariable | None, ...] = ()
-    hooks: Hooks | None = None
-    outputs = 1
+    needs_grad: tuple[bool, ...] = ()
+    saved_variables: tuple[SavedVariable | None, ...] = ()
+    node_hooks: Hooks | None = None
+    num_outputs = 1
     # Runs before everything else that is ready.
-    number = _ACCUMULATE_NUMBER
+    sequence_nr = _ACCUMULATE_NUMBER
 
     def __init__(self, leaf: Any) -> None:
-        self.leaf = leaf
+        self.accumulates_into = leaf
 
     @property
-    def device(self) -> Device:
-        return self.leaf._storage.device  # type: ignore[no-any-return]
+    def run_device(self) -> Device:
+        return self.accumulates_into._storage.device  # type: ignore[no-any-return]
 
     def name(self) -> str:
         """Always ``AccumulateGrad``."""

@@ -22,7 +22,9 @@ def tensor_text(tensor: Any) -> str:
     else:
         values = array if device is CPU else copy_array_to(array, CPU, "temporary")[0]
         shown = values.astype(np.float32) if values.dtype.kind == "V" else values
-        body = np.array2string(shown, separator=", ", prefix="tensor(", precision=4, threshold=1000, floatmode="maxprec")
+        body = np.array2string(
+            shown, separator=", ", prefix="tensor(", precision=4, threshold=1000, floatmode="maxprec"
+        )
     if device is not CPU:
         notes.append(f"device='{device}'")
     if array.dtype not in _USUAL or (device is META):
@@ -32,4 +34,3 @@ def tensor_text(tensor: Any) -> str:
     elif tensor._requires_grad:
         notes.append("requires_grad=True")
     return f"tensor({', '.join([body, *notes])})"
-

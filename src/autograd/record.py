@@ -27,13 +27,13 @@ class Slot(NamedTuple):
 
     Attributes:
         name: PyTorch's name for it (``self``, ``other``, ``result``).
-        index: the position of the input, or of the output counted from 0 if ``output`` is true.
+        position: of the input, or of the output counted from 0 if ``output`` is true.
         output: whether it is an output (auxiliary ones included).
         needed_for: the inputs whose gradients read it; all of them if empty.
     """
 
     name: str
-    index: int
+    position: int
     output: bool = False
     needed_for: tuple[int, ...] = ()
 
@@ -107,7 +107,7 @@ class Record:
 
 
 def _is_needed(slot: Slot, needs: tuple[bool, ...]) -> bool:
-    return not slot.needed_for or any(needs[index] for index in slot.needed_for)
+    return not slot.needed_for or any(needs[number] for number in slot.needed_for)
 
 
 def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -136,5 +136,7 @@ def normalize_dim(name: str, dim: int, ndim: int) -> int:
     """
     bound = max(ndim, 1)
     if not -bound <= dim < bound:
-        raise IndexError(f"{name}: Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
+        raise IndexError(
+            f"{name}: Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})"
+        )
     return dim % bound

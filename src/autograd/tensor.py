@@ -13,6 +13,7 @@ import numpy as np
 from ..memory import CPU, META, Device, as_device, storage_for_user
 from . import inplace
 from .backward import backward
+from .conversions import ConversionMethods
 from .indexing import getitem, plain_key
 from .methods import InPlaceMethods, MathMethods, ShapeMethods
 from .ops.cast import clone, copy_array_to, to_device, to_dtype
@@ -42,7 +43,7 @@ class RemovableHandle:
         self.remove()
 
 
-class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
+class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods, ConversionMethods):
     """An array of one dtype on one device, whose ops are recorded for gradients.
 
     Made by `stowgrad.tensor`, `stowgrad.from_numpy`, the factories and by ops. Its memory belongs to a
@@ -61,7 +62,7 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
         array = np.array(data, np.float32)
         return cls._wrap(array, storage_for_user(array))  # type: ignore[no-any-return]
 
-    # -- what it is ------------------------------------------------------------------------------------------------------
+    # -- what it is ---------------------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -117,7 +118,7 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating-point one."""
-        return self._array.dtype.kind == "f" or self._array.dtype == bfloat16
+        return bool(self._array.dtype.kind == "f" or self._array.dtype == bfloat16)
 
     def __len__(self) -> int:
         if not self._array.ndim:
@@ -132,7 +133,7 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
     def __repr__(self) -> str:
         return tensor_text(self)
 
-    # -- its place in the graph ------------------------------------------------------------------------------------------
+    # -- its place in the graph ---------------------------------------------------------------------------------------
 
     @property
     def requires_grad(self) -> bool:
@@ -151,7 +152,8 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
         """
         if requires_grad and not is_floating(self._array.dtype):
             raise RuntimeError(
-                f"only Tensors of floating point and complex dtype can require gradients; this one is {self._array.dtype}"
+                f"only Tensors of floating point and complex dtype can require gradients; this one is"
+                f" {self._array.dtype}"
             )
         if not requires_grad and self._grad_fn is not None:
             raise RuntimeError(
@@ -176,15 +178,30 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
         """Which output of its node it is."""
         return self._output_nr
 
+    def _check_grad(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+            )
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        for what, got, expected in (
+            ("data of a different shape", value.shape, self.shape),
+            ("data of a different dtype", value.dtype, self.dtype),
+            ("data located on a different device", value.device, self.device),
+        ):
+            if got != expected:
+                raise RuntimeError(f"assigned grad has {what}: expected {expected}, got {got}")
+
     @property
     def grad(self) -> Any:
         """The gradient that passes have accumulated here, or None."""
         meta = self._meta
         if self._grad_fn is not None and not (meta is not None and meta.retains_grad):
             warnings.warn(
-                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be"
-                " populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf"
-                " Tensor, use .retain_grad() on the non-leaf Tensor.",
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't"
+                " be populated during autograd.backward(). If you indeed want the .grad field to be populated for a"
+                " non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -195,19 +212,6 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
         if value is not None:
             self._check_grad(value)
         self._metadata().grad = value
-
-    def _check_grad(self, value: Any) -> None:
-        if not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
-        if value is self:
-            raise RuntimeError("can't assign Variable as its own grad")
-        for what, got, expected in (
-            ("data of a different shape", value.shape, self.shape),
-            ("data of a different dtype", value.dtype, self.dtype),
-            ("data located on a different device", value.device, self.device),
-        ):
-            if got != expected:
-                raise RuntimeError(f"assigned grad has {what}: expected {expected}, got {got}")
 
     @grad.deleter
     def grad(self) -> None:
@@ -285,7 +289,7 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
     def _is_view(self) -> bool:
         return self._meta is not None and self._meta.base is not None
 
-    # -- conversions -----------------------------------------------------------------------------------------------------
+    # -- conversions --------------------------------------------------------------------------------------------------
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """This tensor on another device, in another dtype, or like another tensor: itself where nothing changes.
@@ -300,7 +304,9 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
         for arg in args:
             if isinstance(arg, Tensor):
                 dtype, device = arg.dtype, arg.device
-            elif isinstance(arg, Device) or (isinstance(arg, str) and arg.split(":")[0] in ("cpu", "cuda", "sim", "meta")):
+            elif isinstance(arg, Device) or (
+                isinstance(arg, str) and arg.split(":")[0] in ("cpu", "cuda", "sim", "meta")
+            ):
                 device = arg
             else:
                 dtype = arg
@@ -310,30 +316,6 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
         if device is not None and as_device(device) is not self.device:
             result = to_device(result, as_device(device))
         return result
-
-    def cpu(self) -> Any:
-        """The tensor on the CPU."""
-        return self.to(CPU)
-
-    def float(self) -> Any:
-        """The tensor in float32."""
-        return self.to(np.dtype(np.float32))
-
-    def double(self) -> Any:
-        """The tensor in float64."""
-        return self.to(np.dtype(np.float64))
-
-    def long(self) -> Any:
-        """The tensor in int64."""
-        return self.to(np.dtype(np.int64))
-
-    def bool(self) -> Any:
-        """The tensor as bool."""
-        return self.to(np.dtype(np.bool_))
-
-    def bfloat16(self) -> Any:
-        """The tensor in bfloat16."""
-        return self.to(bfloat16)
 
     def item(self) -> Any:
         """The only element as a Python number.
@@ -372,7 +354,9 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
         if self._requires_grad:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self.device is not CPU:
-            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy it first.")
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy it first."
+            )
         return self._array  # type: ignore[no-any-return]
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
@@ -383,25 +367,6 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __bool__(self) -> Any:
-        if self._array.size != 1:
-            raise RuntimeError(f"Boolean value of Tensor with {self._array.size} values is ambiguous")
-        return bool(self.item())
-
-    def __float__(self) -> Any:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __index__(self) -> int:
-        if self._array.dtype.kind not in "iu" or self._array.size != 1:
-            raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self.item())
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self._array.ndim == 0 and spec else repr(self)
-
     def __getitem__(self, key: Any) -> Any:
         return getitem(self, key)
 
@@ -411,8 +376,8 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if self._grad_fn is not None:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment;"
-                " use detach() first"
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the"
+                " moment; use detach() first"
             )
         copy = type(self)._wrap(*copy_array_to(self._array, self.device, self._storage.category))
         copy._requires_grad = self._requires_grad

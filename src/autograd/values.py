@@ -9,8 +9,9 @@ import numpy as np
 
 from ..kernels import backend
 from ..memory import META, storage_of
-from ..saved_tensors.state import Under
+from ..saved_tensors.state import Under, current
 from .arrays import do_on, do_on_tensors
+from .node import Node
 from .ops.cast import clone
 from .ops.elementwise import add
 from .variable import Variable
@@ -35,11 +36,11 @@ class OnArrays:
 
     def run(self, node: Any, gradients: list[Any]) -> tuple[Any, ...]:
         """The gradients of a node's inputs."""
-        op = node.op
+        op = node.record
         if gradients[0] is None and not any(g is not None for g in gradients) and not op.runs_without_gradients:
-            return (None,) * len(node.edges)
+            return (None,) * len(node.next_edges)
         saved: Any = ()
-        if op.reads_saved and node.saved != ():
+        if op.reads_saved and node.saved_variables != ():
             saved = []
             for value in node.saved_values():
                 if value is None:
@@ -48,7 +49,7 @@ class OnArrays:
                     saved.append(value.plain)
                 else:
                     saved.append(value.array(node))
-        return op.backward(do_on(node.device), node, saved, *gradients)  # type: ignore[no-any-return]
+        return op.backward(do_on(node.run_device), node, saved, *gradients)  # type: ignore[no-any-return]
 
     def add(self, x: Any, y: Any) -> Any:
         """The sum, in memory of its own."""
@@ -104,9 +105,9 @@ class OnTensors:
 
     def run(self, node: Any, gradients: list[Any]) -> tuple[Any, ...]:
         """The gradients of a node's inputs, with a history of their own."""
-        op = node.op
+        op = node.record
         if not any(g is not None for g in gradients) and not op.runs_without_gradients:
-            return (None,) * len(node.edges)
+            return (None,) * len(node.next_edges)
         if op.reads_saved:
             values = node.saved_values()
             saved = tuple([None if value is None else value.tensor(node, Variable._tensor_class) for value in values])
@@ -134,6 +135,18 @@ class OnTensors:
     def accumulated(self, grad: Any, gradient: Any) -> Any:
         """The sum, as a new tensor."""
         return add(grad, gradient)
+
+
+def _run_alone(node: Any, gradients: tuple[Any, ...]) -> Any:
+    """What calling a node does; recorded if grad mode is on."""
+    values = OnTensors() if current().grad_enabled else OnArrays()
+    given = [None if gradient is None else values.of(gradient) for gradient in gradients]
+    results = values.run(node, given)
+    tensors = tuple([None if result is None else values.tensor(result) for result in results])
+    return tensors[0] if len(tensors) == 1 else tensors
+
+
+Node.runner = staticmethod(_run_alone)
 
 
 def _add_in_place(total: Any, gradient: Any) -> None:
@@ -168,5 +181,3 @@ def checked_hook_result(result: Any, given: Any, node: Any) -> Any:
             f" {result._storage.device}"
         )
     return result
-
-

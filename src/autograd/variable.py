@@ -71,7 +71,7 @@ class Variable:
         tensor = cls._wrap(array, storage if storage is not None else storage_for_user(array))
         if edge is None:
             return tensor
-        leaf = edge[0].leaf
+        leaf = edge[0].accumulates_into
         tensor._requires_grad = True
         if leaf is None:
             tensor._grad_fn, tensor._output_nr = edge
@@ -93,4 +93,3 @@ class Variable:
 
     # The class that ops wrap their results in: `Tensor`, once its module is loaded.
     _tensor_class: Any = None
-

@@ -20,14 +20,17 @@ class ViewOp(Op):
         raise NotImplementedError(f"{self.name} does not say how it views its input")
 
     def __call__(self, x: Any, *attrs: Any) -> Any:
-        array = self.view(x._array, *attrs)
-        if array is x._array:
-            array = array.view()
-        out = Variable._tensor_class._wrap(array, x._storage)
-        out._metadata().base = x if x._meta is None or x._meta.base is None else x._meta.base
+        out = view_tensor(x, self.view(x._array, *attrs))
         if x._requires_grad and current().grad_enabled:
             record(self, (True,), (x,), [out], self.attrs(x._array, *attrs), x._storage.pool.device)
         return out
 
     def run_arrays(self, device: Device, *args: Any) -> Any:
         return self.view(*args)
+
+
+def view_tensor(x: Any, array: Any) -> Any:
+    """A tensor over a view of another's array: it shares the storage and knows its base."""
+    out = Variable._tensor_class._wrap(array.view() if array is x._array else array, x._storage)
+    out._metadata().base = x if x._meta is None or x._meta.base is None else x._meta.base
+    return out

@@ -1,5 +1,8 @@
-"""Activation checkpointing: values dropped after forward and computed again in backward."""
+"""Activation checkpointing: recompute in backward instead of keeping."""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from .checkpoint import checkpoint
+from .region import CheckpointError, is_recomputing
+
+__all__ = ["CheckpointError", "checkpoint", "is_recomputing"]

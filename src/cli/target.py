@@ -9,9 +9,11 @@ import sys
 import threading
 import traceback
 import types
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Literal
 
@@ -105,7 +107,7 @@ def _execute(target: Target) -> None:
     if target.kind == "script":
         sys.argv = [target.what, *target.arguments]
         _put_first_on_path(str(Path(target.what).resolve().parent))
-        runpy.run_path(target.what, run_name="__main__")
+        _execute_script(Path(target.what))
     elif target.kind == "module":
         sys.argv = [target.what, *target.arguments]
         _put_first_on_path(str(Path.cwd()))
@@ -113,10 +115,22 @@ def _execute(target: Target) -> None:
     else:
         sys.argv = ["-c", *target.arguments]
         _put_first_on_path("")
-        main = types.ModuleType("__main__")
-        sys.modules["__main__"] = main
-        code = compile(target.what, "<string>", "exec")
-        exec(code, main.__dict__)  # noqa: S102  # the user's own code, given for this purpose
+        _execute_as_main(types.ModuleType("__main__"), compile(target.what, "<string>", "exec"))
+
+
+def _execute_script(path: Path) -> None:
+    if path.is_dir() or zipfile.is_zipfile(path):
+        runpy.run_path(str(path), run_name="__main__")
+        return
+    main = types.ModuleType("__main__")
+    main.__file__ = name = str(path.absolute())
+    main.__loader__ = loader = SourceFileLoader("__main__", name)
+    _execute_as_main(main, loader.source_to_code(loader.get_data(name), name))
+
+
+def _execute_as_main(main: types.ModuleType, code: types.CodeType) -> None:
+    sys.modules["__main__"] = main
+    exec(code, main.__dict__)  # noqa: S102  # the user's own code, given for this purpose
 
 
 def _put_first_on_path(folder: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -39,7 +39,8 @@ class HostBacking:
         if nbytes < MAPPED_BYTES:
             whole = Block(nbytes + ALIGNMENT, np.uint8)
             offset = -whole.ctypes.data % ALIGNMENT
-            return whole[offset : offset + nbytes]  # a view of the same class: the base chain stops here all the same
+            # A view of the same class: the base chain stops here all the same.
+            return cast(Block, whole[offset : offset + nbytes])
         if hasattr(mmap, "MAP_PRIVATE"):
             pages = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         else:

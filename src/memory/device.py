@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 KINDS = ("cpu", "cuda", "meta", "sim")
 _INDEXED = ("cuda", "sim")
@@ -38,7 +38,9 @@ class Device:
     def __new__(cls, kind: str, index: int | None = None) -> Device:
         match = _PATTERN.fullmatch(kind)
         if match is None or match["kind"] not in KINDS:
-            raise RuntimeError(f"Expected one of {', '.join(KINDS)} (with an index, as in 'sim:0'), got device {kind!r}")
+            raise RuntimeError(
+                f"Expected one of {', '.join(KINDS)} (with an index, as in 'sim:0'), got device {kind!r}"
+            )
         if match["index"] is not None:
             if index is not None:
                 raise RuntimeError(f"device {kind!r} names its index already; got index={index} as well")
@@ -69,7 +71,7 @@ class Device:
         index = "" if self.index is None else f", index={self.index}"
         return f"device(type={self.type!r}{index})"
 
-    def __reduce__(self) -> tuple[type[Device], tuple[str, int | None]]:
+    def __reduce__(self) -> Any:
         return Device, (self.type, self.index)
 
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .storage import Storage
+from .storage import Storage
 
 
 class Observer:
     """Base class of those who watch: override what you need.
 
-    Kinds of spans that ``begin`` and ``end`` report: ``"op"`` (a forward op, subject: its record), ``"node"`` (a node of
-    the graph in backward, subject: the node), ``"phase"``, ``"module"`` (subject: the module) and ``"step"``.
+    Kinds of spans that ``begin`` and ``end`` report: ``"op"`` (a forward op, subject: its record), ``"node"`` (a node
+    of the graph in backward, subject: the node), ``"phase"``, ``"module"`` (subject: the module) and ``"step"``.
     """
 
     def allocated(self, storage: Storage) -> None:

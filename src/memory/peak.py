@@ -8,10 +8,17 @@ resets another, and an allocation pays for one comparison.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from .pool import MemoryPool
+
+class Counter(Protocol):
+    """A running count whose peaks are asked for: a pool."""
+
+    peak_scopes: list[PeakScope]
+
+    def used_bytes(self) -> int: ...
+
+    def fold_peak(self) -> None: ...
 
 
 class PeakScope:
@@ -21,7 +28,7 @@ class PeakScope:
         begin_bytes: bytes in use when the scope was opened.
     """
 
-    def __init__(self, pool: MemoryPool) -> None:
+    def __init__(self, pool: Counter) -> None:
         self._pool = pool
         self._peak = 0
         self.begin_bytes = 0

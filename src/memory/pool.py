@@ -229,11 +229,11 @@ class MemoryPool:
     def _make_room(self, nbytes: int, held: int) -> None:
         """The ladder: drop cached blocks, ask the evictors, collect garbage, give up."""
         if self._limit is None:
-            return
+            return None
         room = self._limit - held
         self._cache.shrink_to(max(room - self.held_bytes(), 0))
         if self.held_bytes() <= room:
-            return
+            return None
         for evict in self.evictors:
             evict(self.held_bytes() - room)
             if self.held_bytes() <= room:
@@ -343,15 +343,15 @@ class _Charge:
         self.nbytes = nbytes
 
 
-def _release(storage: Storage) -> None:
+def _release(storage: Any) -> None:
     storage.pool.forget(storage)
 
 
-def _release_pooled(storage: PooledStorage) -> None:
+def _release_pooled(storage: Any) -> None:
     storage.pool.forget(storage)
     storage.pool.take_back(storage)
 
 
-def _release_user(storage: UserStorage) -> None:
+def _release_user(storage: Any) -> None:
     storage.pool.forget(storage)
     storage.pool.ignore_user(storage)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .backing import Backing, HostBacking, MetaBacking, SimBacking
-from .device import CPU, Device, DeviceLike, as_device
+from .device import CPU, META, Device, DeviceLike, as_device
 from .limits import limit_from_environment, resolve_limit
 from .pool import MemoryPool, live_storages
 from .sizes import format_size
@@ -40,7 +40,9 @@ def _backing(device: Device) -> Backing:
         from .cuda import CudaBacking
 
         return CudaBacking(device)
-    return {"cpu": HostBacking, "sim": SimBacking, "meta": MetaBacking}[device.type]()
+    if device.type == "sim":
+        return SimBacking()
+    return MetaBacking() if device is META else HostBacking()
 
 
 def _after_fork() -> None:

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from .device import Device
-    from .pool import MemoryPool
+from .device import Device
 
 CATEGORIES = (
     "parameter",
@@ -42,6 +40,16 @@ class Block(np.ndarray[Any, Any]):
     """Memory that belongs to a pool: a class of its own, so that root views stay roots (note, rule 1)."""
 
 
+class Pool(Protocol):
+    """What a storage knows of the pool that counts it: see `MemoryPool`."""
+
+    device: Device
+
+    def lease(self, shape: tuple[int, ...], dtype: np.dtype[Any], category: str = ...) -> tuple[Any, Storage]: ...
+
+    def relabel(self, storage: Storage, category: str) -> None: ...
+
+
 class Storage(weakref.ref[Any]):
     """Memory that a pool counts: a weak reference to the object whose death frees it.
 
@@ -57,7 +65,7 @@ class Storage(weakref.ref[Any]):
     nbytes: int
     version: int
     category: str
-    pool: MemoryPool
+    pool: Pool
     key: int
     _id: int
 

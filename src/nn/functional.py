@@ -234,7 +234,8 @@ def scaled_dot_product_attention(
     _check_tensors("scaled_dot_product_attention", query=query, key=key, value=value)
     if attn_mask is not None and is_causal:
         raise RuntimeError(
-            "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True; put both into the mask"
+            "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True;"
+            " put both into the mask"
         )
     if not 0.0 <= dropout_p <= 1.0:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
@@ -248,9 +249,12 @@ def scaled_dot_product_attention(
     leading = tuple(query.shape[:-2])
     if len(leading) != 2 and attn_mask is not None:
         attn_mask = attn_mask.expand(*leading, query.shape[-2], key.shape[-2])
-    tensors = [None if tensor is None else _with_two_leading(tensor) for tensor in (query, key, value, attn_mask)]
-    result: Tensor = attention(*tensors, is_causal, scale)
-    return result if len(leading) == 2 else result.reshape(*leading, *result.shape[-2:])
+    mask = None if attn_mask is None else _with_two_leading(attn_mask)
+    q, k, v = map(_with_two_leading, (query, key, value))
+    result: Tensor = attention(q, k, v, mask, is_causal, scale)
+    if len(leading) != 2:
+        result = result.reshape(*leading, *result.shape[-2:])
+    return result
 
 
 def _with_two_leading(tensor: Tensor) -> Tensor:
@@ -259,7 +263,8 @@ def _with_two_leading(tensor: Tensor) -> Tensor:
         return tensor
     *leading, rows, columns = tensor.shape
     heads = leading[-1] if leading else 1
-    return tensor.reshape(math.prod(leading[:-1]), heads, rows, columns)
+    result: Tensor = tensor.reshape(math.prod(leading[:-1]), heads, rows, columns)
+    return result
 
 
 def _attention_with_dropout(
@@ -279,7 +284,8 @@ def _attention_with_dropout(
             scores = elementwise.where(attn_mask, scores, -math.inf)
         else:
             scores = scores + attn_mask
-    return dropout(softmax(scores, -1), dropout_p) @ value
+    result: Tensor = dropout(softmax(scores, -1), dropout_p) @ value
+    return result
 
 
 def _causal(scores: Tensor) -> tuple[Any, Any]:
@@ -316,9 +322,11 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
 
 
 def _reduced(losses: Tensor, reduction: str) -> Tensor:
-    if reduction == "none":
-        return losses
-    return losses.mean() if reduction == "mean" else losses.sum()
+    if reduction == "mean":
+        losses = losses.mean()
+    elif reduction == "sum":
+        losses = losses.sum()
+    return losses
 
 
 def cross_entropy(input: Tensor, target: Tensor, *, ignore_index: int = -100, reduction: str = "mean") -> Tensor:
@@ -397,9 +405,8 @@ def linear_cross_entropy(
 
 def _reduced_rows(losses: Tensor, target: Tensor, ignore_index: int, reduction: str) -> Tensor:
     """The losses of the rows, reduced; the mean is over those that count (none at all: nan, as in PyTorch)."""
-    if reduction == "none":
-        return losses.reshape(tuple(target.shape))
-    if reduction == "sum":
-        return losses.sum()
-    counted = int((target._array != ignore_index).sum()) if target.device.type != "meta" else target.numel()
-    return losses.sum() / counted if counted else losses.sum() * math.nan
+    result: Tensor = losses.reshape(tuple(target.shape)) if reduction == "none" else losses.sum()
+    if reduction == "mean":
+        counted = int((target._array != ignore_index).sum()) if target.device.type != "meta" else target.numel()
+        result = result / counted if counted else result * math.nan
+    return result

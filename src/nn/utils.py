@@ -7,6 +7,8 @@ import types
 import warnings
 from collections.abc import Iterable
 
+import numpy as np
+
 from ..autograd.creation import tensor as make_tensor
 from ..autograd.grad_mode import no_grad
 from ..autograd.ops.shape import cat
@@ -37,14 +39,15 @@ def clip_grad_norm_(
     norm = total_norm(gradients, norm_type)
     if error_if_nonfinite and not math.isfinite(norm):
         raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped."
-            " To disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be"
+            " clipped. To scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
         )
     factor = float(max_norm) / (norm + 1e-6)
     if not factor >= 1.0:  # also for nan, as PyTorch does
-        for gradient in gradients:
-            backend(gradient.device.type).scale_(gradient._array, factor)
-            gradient._storage.version += 1
+        with np.errstate(invalid="ignore"):  # an infinite gradient times zero is nan, as PyTorch has it
+            for gradient in gradients:
+                backend(gradient.device.type).scale_(gradient._array, factor)
+                gradient._storage.version += 1
     like = gradients[0] if gradients else None
     result: Tensor = make_tensor(norm) if like is None else make_tensor(norm, dtype=like.dtype, device=like.device)
     return result
@@ -58,7 +61,8 @@ def total_norm(gradients: list[Tensor], norm_type: float) -> float:
     with no_grad():
         if p == math.inf:
             return max((float(g.abs().amax().item()) for g in gradients if g.numel()), default=0.0)
-        return sum(float((g.abs() ** p).sum().item()) for g in gradients) ** (1.0 / p)
+        total: float = sum(float((g.abs() ** p).sum().item()) for g in gradients)
+        return float(total ** (1.0 / p))
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -29,17 +30,29 @@ def render(report: MemoryReport, *, width: int = DEFAULT_WIDTH, top: int = _TOP,
     """
     width = max(width, _LEAST_WIDTH)
     size: Size = _bytes if exact else format_size
+    wide = width >= _NARROW
     sections = [
-        _head(report),
-        _peak(report, size),
-        _phases(report, size, wide=width >= _NARROW),
-        _boundary(report, size),
-        _categories(report, size, wide=width >= _NARROW),
+        _flow(_head(report), width),
+        _flow(_peak(report, size), width),
+        _phases(report, size, wide),
+        _flow(_boundary(report, size), width),
+        _categories(report, size, wide),
         _blocks(report, size, top, width),
-        _saved(report, size, top),
+        _flow(_saved_totals(report, size), width) + _saved_rows(report, size, top, wide),
     ]
     lines = "\n\n".join("\n".join(section) for section in sections if section).splitlines()
     return "\n".join(_clip(line.rstrip(), width) for line in lines)
+
+
+def _flow(lines: Iterable[str], width: int) -> list[str]:
+    """Lines of words, broken where they are too long."""
+    broken: list[str] = []
+    for line in lines:
+        glued = re.sub(r"(?<=\d) (?=[KMG]?i?B\b)", "\0", line)  # a number stays with its unit
+        broken += textwrap.wrap(
+            glued, width, subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
+        )
+    return [line.replace("\0", " ") for line in broken]
 
 
 def _bytes(nbytes: int) -> str:
@@ -121,7 +134,7 @@ def _peak(report: MemoryReport, size: Size) -> list[str]:
         lines.append(
             f"      tracked {size(resident.tracked_bytes)} + pool slack {size(resident.pool_slack_bytes)}"
             f" + untracked {size(resident.untracked_bytes)} = RSS {size(resident.rss_bytes)}"
-            f" (highest of {resident.samples} samples)"
+            f"   (of {resident.samples} samples)"
         )
     return lines
 
@@ -165,9 +178,9 @@ def _boundary(report: MemoryReport, size: Size) -> list[str]:
         return []
     rise = boundary.backward_peak_bytes - boundary.forward_end_bytes
     parts = (
-        f"END OF FORWARD (step {boundary.step})",
+        f"FORWARD ENDS (step {boundary.step})",
         f"live {size(boundary.forward_end_bytes)}",
-        f"saved {size(boundary.saved_raw_bytes)} -> {size(boundary.saved_resident_bytes)} resident",
+        f"saved {size(boundary.saved_raw_bytes)} -> {size(boundary.saved_resident_bytes)}",
         f"backward {_signed(rise, size)}",
     )
     return ["   ".join(parts)]
@@ -224,7 +237,7 @@ def _held(block: LiveBlock) -> str:
 # -- saved for backward ------------------------------------------------------------------------------------------------
 
 
-def _saved(report: MemoryReport, size: Size, top: int) -> list[str]:
+def _saved_totals(report: MemoryReport, size: Size) -> list[str]:
     saved = report.saved
     if not saved.count:
         return []
@@ -236,16 +249,21 @@ def _saved(report: MemoryReport, size: Size, top: int) -> list[str]:
         f"pack {_milliseconds(saved.pack_ns)}",
         f"unpack {_milliseconds(saved.unpack_ns)}",
     ]
-    lines = ["   ".join(part for part in parts if part)]
-    rows = grouped(saved.rows)
+    return ["   ".join(part for part in parts if part)]
+
+
+def _saved_rows(report: MemoryReport, size: Size, top: int, wide: bool) -> list[str]:
+    rows = grouped(report.saved.rows)
     if not rows:
-        return lines
+        return []
     shown, rest = rows[: max(top, 1) + 1], rows[max(top, 1) + 1 :]
     table = [["module", "op: slot", "n", "raw", "resident", "policy", "pack", "unpack"]]
     table += [_saved_cells(row, size) for row in shown]
     if rest:
         table.append(_saved_cells(_sum(rest, f"{len(rest)} more rows", "", "", ""), size))
-    return lines + _table(table, right=(2, 3, 4, 6, 7))
+    if not wide:
+        table = [cells[:6] for cells in table]
+    return _table(table, right=(2, 3, 4, 6, 7))
 
 
 def _saved_cells(row: SavedRow, size: Size) -> list[str]:

@@ -14,11 +14,14 @@ HookEntry: TypeAlias = Any
 
 
 class State:
-    """An immutable pair: whether ops are recorded, and the hook entries from the outermost to the innermost."""
+    """An immutable pair: whether ops are recorded, and the hook entries from the outermost to the innermost.
+
+    Entries are `hooks.HookEntry`; this module stands below that one.
+    """
 
     __slots__ = ("grad_enabled", "hooks")
 
-    def __init__(self, grad_enabled: bool, hooks: tuple[HookEntry, ...]) -> None:
+    def __init__(self, grad_enabled: bool, hooks: tuple[Any, ...]) -> None:
         self.grad_enabled = grad_enabled
         self.hooks = hooks
 

@@ -72,7 +72,7 @@ def save_file(
         file.write(len(text).to_bytes(8, "little"))
         file.write(text)
         for name in order:
-            file.write(memoryview(host_bytes(tensors[name])))
+            file.write(host_bytes(tensors[name]))
 
 
 def load_file(filename: str | os.PathLike[str], device: DeviceLike | None = None) -> dict[str, Tensor]:
@@ -115,7 +115,7 @@ class SafetensorsFile:
         with open(self.path, "rb"):
             pass  # the package's errors do not name the file
         try:
-            self._file: Any = safe_open(self.path, framework="np")
+            self._file = _opened(self.path)
             self.metadata: dict[str, str] = dict(self._file.metadata() or {})
             slices = {name: self._file.get_slice(name) for name in self._file.keys()}  # noqa: SIM118  # not a dict
         except SafetensorError as error:
@@ -151,8 +151,12 @@ class SafetensorsFile:
         return tensor
 
 
-def host_bytes(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """The values of a tensor in C order as a vector of uint8; a view where that is possible.
+def _opened(path: str) -> Any:
+    return safe_open(path, framework="np")
+
+
+def host_bytes(tensor: Tensor) -> memoryview:
+    """The values of a tensor in C order; a view of its own memory where that is possible.
 
     Raises:
         ValueError: for a tensor on the meta device, which has none.
@@ -164,8 +168,12 @@ def host_bytes(tensor: Tensor) -> np.ndarray[Any, Any]:
         copied, _ = pool(CPU).lease(array.shape, array.dtype, "temporary")
         np.copyto(copied, array)
         array = copied
-    flat: np.ndarray[Any, Any] = array.reshape(-1).view(np.uint8)
-    return flat
+    return bytes_of(array)
+
+
+def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
+    """The memory of a C-contiguous array."""
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _checked(name: object, tensor: object) -> Tensor:

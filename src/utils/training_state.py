@@ -21,7 +21,7 @@ from ..autograd.grad_mode import no_grad
 from ..autograd.random import Generator, get_rng_state, set_rng_state
 from ..autograd.tensor import Tensor
 from ..memory import CPU, pool
-from .serialization import SafetensorsFile, host_bytes, save_file
+from .serialization import SafetensorsFile, bytes_of, host_bytes, save_file
 
 FORMAT = "stowgrad.training_state"
 VERSION = "1"
@@ -186,7 +186,7 @@ def _verify_tensors(file: SafetensorsFile, checksums: Mapping[str, int]) -> None
     if sorted(checksums) != sorted(file.names):
         raise ValueError(f"{file.path}: the training state is damaged: its tensors are not those that its header lists")
     for name in file.names:
-        if zlib.crc32(file.array(name).reshape(-1).view("uint8")) != checksums[name]:
+        if zlib.crc32(bytes_of(file.array(name))) != checksums[name]:
             raise ValueError(f"{file.path}: the training state is damaged: the checksum of {name!r} is wrong")
 
 

@@ -21,7 +21,7 @@ def values(model: nn.Module) -> dict[str, np.ndarray]:
 
 def test_keys_are_pytorchs():
     assert list(net().state_dict()) == ["count", "0.weight", "0.bias", "1.weight", "1.bias"]
-    assert list(net().state_dict(prefix="model."))[0] == "model.count"
+    assert next(iter(net().state_dict(prefix="model."))) == "model.count"
 
 
 def test_a_state_dict_shares_memory_and_carries_no_gradient():

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import jsonschema
 import pytest
+
 from stowgrad.profiler import (
     Boundary,
     DeviceUse,
@@ -90,35 +91,42 @@ overhead: 1,713 events, 3.1 ms (0.05% of the run), 161.0 KiB
 PEAK  146.0 MiB  on cpu, step 2, BACKWARD, in loss: CrossEntropyBackward0
       train.py:91
       on sim:0: 7.0 MiB
-      tracked 146.0 MiB + pool slack 3.0 MiB + untracked 61.0 MiB = RSS 210.0 MiB (highest of 9 samples)
+      tracked 146.0 MiB + pool slack 3.0 MiB + untracked 61.0 MiB = RSS 210.0 MiB   (of 9 samples)
 
 PHASE              starts at       peak       added   sec  peak in (worst of 3 steps)
   forward (cpu)     12.0 MiB  140.0 MiB  +128.0 MiB  0.00  loss: CrossEntropyBackward0
   backward (cpu)    12.0 MiB  146.0 MiB  +134.0 MiB  0.00  loss: CrossEntropyBackward0 <- PEAK
   optimizer (cpu)   12.0 MiB  100.0 MiB   +88.0 MiB  0.00  loss: CrossEntropyBackward0
 
-END OF FORWARD (step 2)   live 130.0 MiB   saved 208.0 MiB -> 136.0 MiB resident   backward +16.0 MiB
+FORWARD ENDS (step 2)   live 130.0 MiB   saved 208.0 MiB -> 136.0 MiB   backward +16.0 MiB
 """
     assert render(report).startswith(expected)
 
 
 def test_text_of_what_was_live_and_saved(report):
     text = render(report, top=2)
-    assert """
-LIVE AT THE PEAK      bytes  share  largest
-  activation       64.0 MiB  43.8%  head: logits 2048x8192 float32 64.0 MiB
-  temporary        64.0 MiB  43.8%  unpacked log_probs 64.0 MiB
-  parameter        12.0 MiB   8.2%  wte.weight 12.0 MiB
-  saved_packed      6.0 MiB   4.1%  blocks.0.attn: packed 6.0 MiB
-""" in text
+    assert (
+        """
+LIVE AT THE PEAK     bytes  share  largest
+  activation      64.0 MiB  43.8%  head: logits 2048x8192 float32 64.0 MiB
+  temporary       64.0 MiB  43.8%  unpacked log_probs 64.0 MiB
+  parameter       12.0 MiB   8.2%  wte.weight 12.0 MiB
+  saved_packed     6.0 MiB   4.1%  blocks.0.attn: packed 6.0 MiB
+"""
+        in text
+    )
     assert "64.0 MiB  activation  head: logits 2048x8192 float32  local variable (train.py:91)" in text
+    text = render(report, top=2, width=120)
     assert "engine, in CrossEntropyBackward0 (train.py:91)" in text
     assert "  18.0 MiB in 2 more (memprof report --top N)" in text
-    assert """
+    assert (
+        """
 SAVED FOR BACKWARD (step 2)   3 values   208.0 MiB -> 136.0 MiB resident   pack 45ms   unpack 48ms
   module         op: slot                  n        raw  resident  policy  pack  unpack
   blocks.*.attn  softmax: output           2  144.0 MiB  72.0 MiB  fp16    30ms    32ms
-  loss           cross_entropy: log_probs  1   64.0 MiB  64.0 MiB  keep    15ms    16ms""" in text
+  loss           cross_entropy: log_probs  1   64.0 MiB  64.0 MiB  keep    15ms    16ms"""
+        in text
+    )
 
 
 @pytest.mark.parametrize("width", [1, 60, 80, 98, 120, 200])

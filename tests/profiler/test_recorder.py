@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+
 from stowgrad import profiler
 from stowgrad.memory import events, pool
 from stowgrad.profiler import memory_profile
@@ -122,7 +123,12 @@ def test_a_training_loop_falls_into_setup_forward_backward_optimizer():
         "optimizer": (130, 130),
     }
     assert report.steps == 2
-    assert (report.peak.device, report.peak.step, report.peak.phase, report.peak.nbytes) == (DEVICE, 0, "recompute", 250)
+    assert (report.peak.device, report.peak.step, report.peak.phase, report.peak.nbytes) == (
+        DEVICE,
+        0,
+        "recompute",
+        250,
+    )
     assert report.worst("backward").peak_bytes == report.peak_bytes("backward") == 250
     assert report.peak_bytes() == report.peak_bytes(device=DEVICE) == 250
     assert report.worst("eval") is None

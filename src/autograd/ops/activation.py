@@ -33,6 +33,8 @@ class _Backward(Op):
 
 
 class TanhBackward(_Backward):
+    """``grad * (1 - y**2)``."""
+
     name = "tanh_backward"
 
     def small(self, grad: Any, y: Any) -> Any:
@@ -42,6 +44,8 @@ class TanhBackward(_Backward):
 
 
 class Tanh(Unary):
+    """The hyperbolic tangent."""
+
     name = "tanh"
     ufunc = np.tanh
     saves = (_RESULT,)
@@ -54,6 +58,8 @@ class Tanh(Unary):
 
 
 class SigmoidBackward(_Backward):
+    """``grad * y * (1 - y)``."""
+
     name = "sigmoid_backward"
 
     def small(self, grad: Any, y: Any) -> Any:
@@ -63,6 +69,8 @@ class SigmoidBackward(_Backward):
 
 
 class Sigmoid(Unary):
+    """``1 / (1 + exp(-x))``."""
+
     name = "sigmoid"
     saves = (_RESULT,)
 
@@ -75,6 +83,8 @@ class Sigmoid(Unary):
 
 
 class SiluBackward(_Backward):
+    """The fused gradient of `Silu`."""
+
     name = "silu_backward"
 
 
@@ -138,6 +148,8 @@ class MaskOfBits(Op):
 
 
 class GeluBackward(_Backward):
+    """The fused gradient of `Gelu`."""
+
     name = "gelu_backward"
 
     def keywords(self, *attrs: Any) -> dict[str, Any]:
@@ -164,11 +176,11 @@ class Gelu(Op):
         k.gelu(x, out, approximate=approximate)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(gelu_backward, grads[0], saved[0], node.attrs[0]),)
+        return (do(gelu_backward, grads[0], saved[0], node.op_attrs[0]),)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         (x,) = saved
-        slope = _tanh_slope(do, x) if node.attrs[0] == "tanh" else _erf_slope(do, x)
+        slope = _tanh_slope(do, x) if node.op_attrs[0] == "tanh" else _erf_slope(do, x)
         return (do(mul, grads[0], slope),)
 
 
@@ -212,4 +224,3 @@ relu = Relu()
 gelu_backward = GeluBackward()
 gelu = Gelu()
 erf = Erf()
-

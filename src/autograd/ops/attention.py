@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ...memory import storage_for_user
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
+from ..variable import Variable
 from .elementwise import add, mul
 from .linalg import matmul
 from .recompose import differentiated
 from .reduce import softmax
 from .shape import transpose
-from ..variable import Variable
-from ...memory import storage_for_user
 
 
 class Attention(Op):
@@ -39,15 +39,17 @@ class Attention(Op):
         Slot("logsumexp", 1, output=True),
     )
 
-    def __call__(self, q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False, scale: float | None = None) -> Any:
+    def __call__(
+        self, q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False, scale: float | None = None
+    ) -> Any:
         return apply(self, q, k, v, mask, causal, scale)
 
     def infer(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float | None) -> tuple[Spec, ...]:
         fits = q.ndim == k.ndim == v.ndim == 4 and q.shape[:2] == k.shape[:2] == v.shape[:2]
         if not fits or q.shape[3] != k.shape[3] or k.shape[:3] != v.shape[:3]:
             raise RuntimeError(
-                "scaled_dot_product_attention: expected query (B, H, T, D), key (B, H, S, D) and value (B, H, S, E), got"
-                f" {list(q.shape)}, {list(k.shape)} and {list(v.shape)}"
+                "scaled_dot_product_attention: expected query (B, H, T, D), key (B, H, S, D) and value (B, H, S, E),"
+                f" got {list(q.shape)}, {list(k.shape)} and {list(v.shape)}"
             )
         if len({q.dtype, k.dtype, v.dtype}) > 1:
             raise RuntimeError(
@@ -56,19 +58,20 @@ class Attention(Op):
             )
         return ((*q.shape[:3], v.shape[3]), q.dtype), (q.shape[:3], q.dtype)
 
-    def kernel(self, b: Any, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: Any, out: Any, lse: Any) -> None:
-        b.attention(q, k, v, out, lse, scale=_scale(q, scale), causal=causal, mask=mask)
+    def kernel(self, k: Any, query: Any, key: Any, value: Any, mask: Any, *rest: Any) -> None:
+        causal, scale, out, lse = rest
+        k.attention(query, key, value, out, lse, scale=_scale(query, scale), causal=causal, mask=mask)
 
     def attrs(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float | None) -> Any:
         return causal, _scale(q, scale)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        results = do(attention_backward, grads[0], *saved, *node.attrs)
-        return (*(g if needed else None for g, needed in zip(results, node.needs, strict=False)), None)
+        results = do(attention_backward, grads[0], *saved, *node.op_attrs)
+        return (*(g if needed else None for g, needed in zip(results, node.needs_grad, strict=False)), None)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         q, k, v, mask = saved[:4]
-        causal, scale = node.attrs
+        causal, scale = node.op_attrs
 
         def compose(q: Any, k: Any, v: Any) -> Any:
             scores = mul(matmul(q, transpose(k, -1, -2)), scale)
@@ -77,7 +80,7 @@ class Attention(Op):
                     scores = add(scores, _as_bias(bias, scores._array.dtype))
             return matmul(softmax(scores, -1), v)
 
-        return (*differentiated(compose, (q, k, v), node.needs[:3], grads[0]), None)
+        return (*differentiated(compose, (q, k, v), node.needs_grad[:3], grads[0]), None)
 
 
 def _scale(q: Any, scale: float | None) -> float:
@@ -108,9 +111,9 @@ class AttentionBackward(Op):
     def infer(self, grad: Any, q: Any, k: Any, v: Any, *rest: Any) -> tuple[Spec, ...]:
         return tuple((array.shape, array.dtype) for array in (q, k, v))
 
-    def kernel(self, b: Any, grad: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, *rest: Any) -> None:
-        causal, scale, *grads = rest
-        b.attention_backward(grad, q, k, v, out, lse, *grads, scale=scale, causal=causal, mask=mask)
+    def kernel(self, k: Any, grad: Any, query: Any, key: Any, value: Any, mask: Any, *rest: Any) -> None:
+        out, lse, causal, scale, *grads = rest
+        k.attention_backward(grad, query, key, value, out, lse, *grads, scale=scale, causal=causal, mask=mask)
 
 
 attention = Attention()

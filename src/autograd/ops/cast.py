@@ -29,7 +29,7 @@ class ToDtype(Op):
         return x.dtype
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(to_dtype, grads[0], node.attrs),)
+        return (do(to_dtype, grads[0], node.op_attrs),)
 
 
 class Clone(Op):
@@ -81,7 +81,7 @@ class ToDevice(Op):
         return copy_array_to(array, target, "temporary")[0]
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(to_device, grads[0], node.attrs),)
+        return (do(to_device, grads[0], node.op_attrs),)
 
 
 to_dtype = ToDtype()

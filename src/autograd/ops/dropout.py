@@ -38,11 +38,11 @@ class Dropout(Op):
         k.dropout(x, out, mask, p=p, key=key, counter=counter)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(dropout_backward, grads[0], saved[0], node.attrs[0]),)
+        return (do(dropout_backward, grads[0], saved[0], node.op_attrs[0]),)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         (grad,) = grads
-        p = node.attrs[0]
+        p = node.op_attrs[0]
         kept = do(mask_of_bits, saved[0], tuple(grad.shape), grad.dtype)
         return (do(mul, grad, do(mul, kept, 0.0 if p == 1.0 else 1.0 / (1.0 - p))),)
 

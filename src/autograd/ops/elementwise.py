@@ -45,7 +45,7 @@ class Binary(Op):
     def _met(self, x: Any, y: Any) -> tuple[Any, Any]:
         """The operands in the dtype where they meet."""
         dtype = self._dtype(getattr(x, "_array", x), getattr(y, "_array", y))
-        return tuple(to_dtype(v, dtype) if isinstance(v, Variable) and v._array.dtype != dtype else v for v in (x, y))  # type: ignore[return-value]
+        return tuple(to_dtype(v, dtype) if isinstance(v, Variable) and v._array.dtype != dtype else v for v in (x, y))
 
     def _dtype(self, x: Any, y: Any) -> np.dtype[Any]:
         for value in (x, y):
@@ -64,23 +64,23 @@ class Binary(Op):
     def attrs(self, x: Any, y: Any) -> Any:
         """The shapes of the operands and, for Python numbers, the numbers; None if none of this matters."""
         numbers = [v if isinstance(v, SCALARS) else None for v in (x, y)]
-        if np.shape(x) == np.shape(y):
+        if np.shape(x) == np.shape(y) and numbers == [None, None]:
             return None
         return (np.shape(x), np.shape(y), *numbers)
 
     def operands(self, node: Any, saved: tuple[Any, ...]) -> tuple[Any, Any]:
         """The saved operands, Python numbers included."""
         x, y = saved[:2]
-        if node.attrs is not None:
-            x = node.attrs[2] if node.attrs[2] is not None else x
-            y = node.attrs[3] if node.attrs[3] is not None else y
+        if node.op_attrs is not None:
+            x = node.op_attrs[2] if node.op_attrs[2] is not None else x
+            y = node.op_attrs[3] if node.op_attrs[3] is not None else y
         return x, y
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         partials = self.partials(do, node, self.operands(node, saved) if self.saves else (), grads[0])
-        if node.attrs is None:
+        if node.op_attrs is None:
             return partials
-        shapes = node.attrs[:2]
+        shapes = node.op_attrs[:2]
         return tuple(None if g is None else reduced(do, g, shape) for g, shape in zip(partials, shapes, strict=True))
 
     def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
@@ -89,42 +89,50 @@ class Binary(Op):
 
 
 class Add(Binary):
+    """``x + y``."""
+
     name = "add"
     ufunc = np.add
     fresh = False
 
     def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
-        need_x, need_y = node.needs
+        need_x, need_y = node.needs_grad
         return grad if need_x else None, grad if need_y else None
 
 
 class Sub(Binary):
+    """``x - y``."""
+
     name = "sub"
     ufunc = np.subtract
     fresh = False
 
     def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
-        need_x, need_y = node.needs
+        need_x, need_y = node.needs_grad
         return grad if need_x else None, do(neg, grad) if need_y else None
 
 
 class Mul(Binary):
+    """``x * y``."""
+
     name = "mul"
     ufunc = np.multiply
     saves = (Slot("self", 0, needed_for=(1,)), Slot("other", 1, needed_for=(0,)))
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        if node.attrs is not None:
+        if node.op_attrs is not None:
             return super().backward(do, node, saved, *grads)
         return self.partials(do, node, saved, grads[0])
 
     def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
         x, y = operands
-        need_x, need_y = node.needs
+        need_x, need_y = node.needs_grad
         return do(mul, grad, y) if need_x else None, do(mul, grad, x) if need_y else None
 
 
 class Div(Binary):
+    """``x / y``; integers become floats."""
+
     name = "div"
     ufunc = np.divide
     to_float = True
@@ -132,13 +140,15 @@ class Div(Binary):
 
     def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
         x, y = operands
-        need_x, need_y = node.needs
+        need_x, need_y = node.needs_grad
         by_x = do(div, grad, y)
         by_y = do(neg, do(mul, by_x, do(div, x, y))) if need_y else None
         return by_x if need_x else None, by_y
 
 
 class Pow(Binary):
+    """``x ** y``."""
+
     name = "pow"
     ufunc = np.power
     saves = (_SELF, Slot("exponent", 1), Slot("result", 0, output=True, needed_for=(1,)))
@@ -150,18 +160,20 @@ class Pow(Binary):
         (grad,) = grads
         x, y = self.operands(node, saved)
         by_x = by_y = None
-        if node.needs[0]:
+        if node.needs_grad[0]:
             # x ** (y - 1) is infinite at x = 0 for y = 0, where the derivative is 0.
-            less = do(where, do(eq, y, 0), 1.0, do(sub, y, 1)) if not isinstance(y, SCALARS) else (y - 1 if y != 0 else 1)
+            less = (
+                do(where, do(eq, y, 0), 1.0, do(sub, y, 1)) if not isinstance(y, SCALARS) else (y - 1 if y != 0 else 1)
+            )
             by_x = do(mul, grad, do(mul, do(pow, x, less), y))
-        if node.needs[1]:
+        if node.needs_grad[1]:
             # 0 ** y is constant for y >= 0: its logarithm must not make NaN of it.
             safe = do(where, do(eq, x, 0), 1.0, x) if not isinstance(x, SCALARS) else (x if x != 0 else 1.0)
             logarithm = do(log, safe) if not isinstance(safe, SCALARS) else float(np.log(safe))
             by_y = do(mul, grad, do(mul, saved[2], logarithm))
-        if node.attrs is None:
+        if node.op_attrs is None:
             return by_x, by_y
-        shapes = node.attrs[:2]
+        shapes = node.op_attrs[:2]
         return tuple(
             None if g is None else reduced(do, g, shape) for g, shape in zip((by_x, by_y), shapes, strict=True)
         )
@@ -179,16 +191,20 @@ class _Extreme(Binary):
         tied = do(eq, x, y)
         by_x = do(where, tied, half, do(where, do(gt, first, second), grad, 0.0))
         by_y = do(where, tied, half, do(where, do(gt, second, first), grad, 0.0))
-        need_x, need_y = node.needs
+        need_x, need_y = node.needs_grad
         return by_x if need_x else None, by_y if need_y else None
 
 
 class Maximum(_Extreme):
+    """The larger of two."""
+
     name = "maximum"
     ufunc = np.maximum
 
 
 class Minimum(_Extreme):
+    """The smaller of two."""
+
     name = "minimum"
     ufunc = np.minimum
 
@@ -240,6 +256,8 @@ class Unary(Op):
 
 
 class Neg(Unary):
+    """``-x``."""
+
     name = "neg"
     ufunc = np.negative
     to_float = False
@@ -249,6 +267,8 @@ class Neg(Unary):
 
 
 class Exp(Unary):
+    """The exponential."""
+
     name = "exp"
     ufunc = np.exp
     saves = (_RESULT,)
@@ -258,6 +278,8 @@ class Exp(Unary):
 
 
 class Log(Unary):
+    """The natural logarithm."""
+
     name = "log"
     ufunc = np.log
     saves = (_SELF,)
@@ -267,6 +289,8 @@ class Log(Unary):
 
 
 class Sqrt(Unary):
+    """The square root."""
+
     name = "sqrt"
     ufunc = np.sqrt
     saves = (_RESULT,)
@@ -276,6 +300,8 @@ class Sqrt(Unary):
 
 
 class Square(Unary):
+    """The square."""
+
     name = "square"
     ufunc = np.square
     to_float = False
@@ -286,6 +312,8 @@ class Square(Unary):
 
 
 class Reciprocal(Unary):
+    """``1 / x``."""
+
     name = "reciprocal"
     ufunc = np.reciprocal
     saves = (_RESULT,)
@@ -295,6 +323,8 @@ class Reciprocal(Unary):
 
 
 class Rsqrt(Unary):
+    """``1 / sqrt(x)``."""
+
     name = "rsqrt"
     saves = (_RESULT,)
 
@@ -304,6 +334,8 @@ class Rsqrt(Unary):
 
 
 class Sin(Unary):
+    """The sine."""
+
     name = "sin"
     ufunc = np.sin
     saves = (_SELF,)
@@ -313,6 +345,8 @@ class Sin(Unary):
 
 
 class Cos(Unary):
+    """The cosine."""
+
     name = "cos"
     ufunc = np.cos
     saves = (_SELF,)
@@ -322,6 +356,8 @@ class Cos(Unary):
 
 
 class Abs(Unary):
+    """The absolute value."""
+
     name = "abs"
     ufunc = np.absolute
     to_float = False
@@ -335,6 +371,8 @@ class Abs(Unary):
 
 
 class Sign(Unary):
+    """-1, 0 or 1."""
+
     name = "sign"
     ufunc = np.sign
     to_float = False
@@ -377,9 +415,9 @@ class Where(Op):
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         (grad,) = grads
         (condition,) = saved
-        _, need_x, need_y = node.needs
-        by_x = reduced(do, do(where, condition, grad, 0.0), node.attrs[0]) if need_x else None
-        by_y = reduced(do, do(where, condition, 0.0, grad), node.attrs[1]) if need_y else None
+        _, need_x, need_y = node.needs_grad
+        by_x = reduced(do, do(where, condition, grad, 0.0), node.op_attrs[0]) if need_x else None
+        by_y = reduced(do, do(where, condition, 0.0, grad), node.op_attrs[1]) if need_y else None
         return None, by_x, by_y
 
 

@@ -29,8 +29,8 @@ class Embedding(Op):
             raise RuntimeError(f"embedding: 'weight' must be 2-D, got {list(weight.shape)}")
         if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= weight.shape[0]):
             raise IndexError(
-                f"embedding: index out of range: indices go from {int(indices.min())} to {int(indices.max())}, the table"
-                f" has {weight.shape[0]} rows"
+                f"embedding: index out of range: indices go from {int(indices.min())} to {int(indices.max())}, the"
+                f" table has {weight.shape[0]} rows"
             )
         return (((*indices.shape, weight.shape[1]), weight.dtype),)
 
@@ -41,11 +41,11 @@ class Embedding(Op):
         return weight.shape, padding
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return None, do(embedding_backward, grads[0], saved[0], *node.attrs)
+        return None, do(embedding_backward, grads[0], saved[0], *node.op_attrs)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         (grad,), (indices,) = grads, saved
-        shape, padding = node.attrs
+        shape, padding = node.op_attrs
         if padding is not None:
             grad = do(where, do(reshape, do(ne, indices, padding), (*indices.shape, 1)), grad, 0.0)
         return None, do(gather_backward, grad, indices, shape)
@@ -61,7 +61,7 @@ class EmbeddingBackward(Op):
         return ((shape, grad.dtype),)
 
     def kernel(self, k: Any, grad: Any, indices: Any, shape: tuple[int, ...], padding: int | None, out: Any) -> None:
-        k.embedding_backward(grad.reshape(-1, shape[1]), indices, out, padding_idx=padding)
+        k.embedding_backward(grad.reshape(-1, shape[1]), indices.reshape(-1), out, padding_idx=padding)
 
     def workspace(self, grad: Any, indices: Any, shape: tuple[int, ...], padding: int | None) -> int:
         """The order of the indices and the gradients in it."""
@@ -70,4 +70,3 @@ class EmbeddingBackward(Op):
 
 embedding = Embedding()
 embedding_backward = EmbeddingBackward()
-

@@ -28,8 +28,8 @@ class Matmul(Op):
             raise RuntimeError(f"matmul: expected m1 and m2 to have the same dtype, but got: {x.dtype} != {y.dtype}")
         if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
             raise RuntimeError(
-                f"matmul: mat1 and mat2 shapes cannot be multiplied ({list(x.shape)} and {list(y.shape)}): the last size"
-                " of the first must be the second last (or only) size of the second"
+                f"matmul: mat1 and mat2 shapes cannot be multiplied ({list(x.shape)} and {list(y.shape)}): the last"
+                " size of the first must be the second last (or only) size of the second"
             )
         batch = broadcast_shapes("matmul", x.shape[:-2], y.shape[:-2])
         return (((*batch, *x.shape[-2:-1], *(y.shape[-1:] if y.ndim > 1 else ())), promote(x.dtype, y.dtype)),)
@@ -42,17 +42,17 @@ class Matmul(Op):
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, y = saved
-        (shape_x, shape_y), (grad,) = node.attrs, grads
+        (shape_x, shape_y), (grad,) = node.op_attrs, grads
         # As matrices: a vector on the left is a row, on the right a column.
         if len(shape_y) == 1:
             grad = do(reshape, grad, (*grad.shape, 1))
         if len(shape_x) == 1:
             grad = do(reshape, grad, (*grad.shape[:-1], 1, grad.shape[-1]))
         by_x = by_y = None
-        if node.needs[0]:
+        if node.needs_grad[0]:
             matrix = do(reshape, y, (*shape_y, 1)) if len(shape_y) == 1 else y
             by_x = _fitted(do, do(matmul, grad, do(transpose, matrix, -1, -2)), shape_x, row=True)
-        if node.needs[1]:
+        if node.needs_grad[1]:
             matrix = do(reshape, x, (1, *shape_x)) if len(shape_x) == 1 else x
             by_y = _fitted(do, do(matmul, do(transpose, matrix, -1, -2), grad), shape_y, row=False)
         return by_x, by_y
@@ -77,8 +77,8 @@ class Linear(Op):
     def infer(self, x: Any, weight: Any, bias: Any) -> tuple[Spec, ...]:
         if weight.ndim != 2 or x.ndim < 1 or x.shape[-1] != weight.shape[1]:
             raise RuntimeError(
-                f"linear: mat1 and mat2 shapes cannot be multiplied: input {list(x.shape)}, weight {list(weight.shape)};"
-                " the last size of the input must be in_features, the second of the weight"
+                f"linear: mat1 and mat2 shapes cannot be multiplied: input {list(x.shape)}, weight"
+                f" {list(weight.shape)}; the last size of the input must be in_features, the second of the weight"
             )
         if bias is not None and bias.shape != weight.shape[:1]:
             raise RuntimeError(f"linear: expected a bias of shape {[weight.shape[0]]}, got {list(bias.shape)}")
@@ -104,12 +104,12 @@ class Linear(Op):
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, weight = saved
         (grad,) = grads
-        needs_x, needs_weight, needs_bias = node.needs
+        needs_x, needs_weight, needs_bias = node.needs_grad
         rows = do(reshape, grad, (int(np.prod(grad.shape[:-1])), grad.shape[-1]))
-        by_x = do(reshape, do(matmul, rows, weight), node.attrs) if needs_x else None
+        by_x = do(reshape, do(matmul, rows, weight), node.op_attrs) if needs_x else None
         by_weight = None
         if needs_weight:
-            inputs = do(reshape, x, (rows.shape[0], node.attrs[-1]))
+            inputs = do(reshape, x, (rows.shape[0], node.op_attrs[-1]))
             by_weight = do(matmul, do(transpose, rows, 0, 1), inputs)
         by_bias = do(sum, rows, (0,), False) if needs_bias else None
         return by_x, by_weight, by_bias
@@ -117,4 +117,3 @@ class Linear(Op):
 
 matmul = Matmul()
 linear = Linear()
-

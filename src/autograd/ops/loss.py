@@ -54,16 +54,16 @@ class CrossEntropy(Op):
         k.cross_entropy(logits, targets, losses, lse, ignore_index=ignore_index)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return do(cross_entropy_backward, grads[0], *saved, *node.attrs), None
+        return do(cross_entropy_backward, grads[0], *saved, *node.op_attrs), None
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         logits, targets, _ = saved
-        (ignore_index,) = node.attrs
+        (ignore_index,) = node.op_attrs
 
         def compose(logits: Any) -> Any:
             return _row_losses(logits, targets, ignore_index)
 
-        return (*differentiated(compose, (logits,), node.needs[:1], grads[0]), None)
+        return (*differentiated(compose, (logits,), node.needs_grad[:1], grads[0]), None)
 
 
 def _row_losses(logits: Any, targets: Any, ignore_index: int) -> Any:
@@ -94,7 +94,8 @@ class LinearCrossEntropy(Op):
 
     The logits are computed again in backward, so that no more than a chunk of them ever exists.
 
-    Source: Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models, 2024 (the idea; this is the chunked form).
+    Source: Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models, 2024 (the idea; here
+    in the chunked form).
     """
 
     name = "linear_cross_entropy"
@@ -121,17 +122,17 @@ class LinearCrossEntropy(Op):
         k.linear_cross_entropy(x, weight, bias, targets, *outs, ignore_index=ignore_index)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        results = do(linear_cross_entropy_backward, grads[0], *saved, *node.attrs, node.needs)
-        return (*(g if needed else None for g, needed in zip(results, node.needs, strict=False)), None)
+        results = do(linear_cross_entropy_backward, grads[0], *saved, *node.op_attrs, node.needs_grad)
+        return (*(g if needed else None for g, needed in zip(results, node.needs_grad, strict=False)), None)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, weight, bias, targets, _ = saved
-        (ignore_index,) = node.attrs
+        (ignore_index,) = node.op_attrs
 
         def compose(x: Any, weight: Any, bias: Any) -> Any:
             return _row_losses(linear(x, weight, bias), targets, ignore_index)
 
-        return (*differentiated(compose, (x, weight, bias), node.needs[:3], grads[0]), None)
+        return (*differentiated(compose, (x, weight, bias), node.needs_grad[:3], grads[0]), None)
 
 
 class LinearCrossEntropyBackward(Op):
@@ -156,4 +157,3 @@ cross_entropy = CrossEntropy()
 cross_entropy_backward = CrossEntropyBackward()
 linear_cross_entropy = LinearCrossEntropy()
 linear_cross_entropy_backward = LinearCrossEntropyBackward()
-

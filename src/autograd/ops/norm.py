@@ -63,12 +63,12 @@ class LayerNorm(Op):
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, weight, _, mu, rstd = saved
-        results = do(layer_norm_backward, grads[0], x, weight, mu, rstd, node.attrs[0], node.needs)
-        return tuple(result if needed else None for result, needed in zip(results, node.needs, strict=True))
+        results = do(layer_norm_backward, grads[0], x, weight, mu, rstd, node.op_attrs[0], node.needs_grad)
+        return tuple(result if needed else None for result, needed in zip(results, node.needs_grad, strict=True))
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, weight, bias = saved[:3]
-        shape, eps = node.attrs
+        shape, eps = node.op_attrs
         dims = tuple(range(-len(shape), 0))
 
         def compose(x: Any, weight: Any, bias: Any) -> Any:
@@ -77,7 +77,7 @@ class LayerNorm(Op):
             y = y if weight is None else mul(y, weight)
             return y if bias is None else add(y, bias)
 
-        return differentiated(compose, (x, weight, bias), node.needs, grads[0])
+        return differentiated(compose, (x, weight, bias), node.needs_grad, grads[0])
 
 
 class LayerNormBackward(Op):
@@ -91,7 +91,9 @@ class LayerNormBackward(Op):
         shapes = (grad.shape, shape, shape)
         return tuple((s if needed else (0,), grad.dtype) for s, needed in zip(shapes, needs, strict=True))
 
-    def kernel(self, k: Any, grad: Any, x: Any, weight: Any, mu: Any, rstd: Any, shape: Any, needs: Any, *outs: Any) -> None:
+    def kernel(
+        self, k: Any, grad: Any, x: Any, weight: Any, mu: Any, rstd: Any, shape: Any, needs: Any, *outs: Any
+    ) -> None:
         width = math.prod(shape)
         views = (outs[0].reshape(-1, width), outs[1].reshape(-1), outs[2].reshape(-1))
         wanted = [view if needed else None for view, needed in zip(views, needs, strict=True)]

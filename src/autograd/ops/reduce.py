@@ -58,7 +58,7 @@ class Reduction(Op):
 
     def spread(self, do: Do, node: Any, value: Any) -> Any:
         """A reduced value as a view of the shape before the reduction."""
-        shape, dims = node.attrs
+        shape, dims = node.op_attrs
         return do(expand, do(reshape, value, reduced_shape(shape, dims, True)), shape)
 
 
@@ -94,7 +94,7 @@ class Mean(Reduction):
         k.mean(x, out.reshape(reduced_shape(x.shape, dims, True)), axes=dims)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        shape, dims = node.attrs
+        shape, dims = node.op_attrs
         count = math.prod(shape[d] for d in dims)
         return (self.spread(do, node, do(div, grads[0], float(count))),)
 
@@ -117,7 +117,7 @@ class Amax(Reduction):
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, largest = saved
-        _, dims = node.attrs
+        _, dims = node.op_attrs
         mask = do(to_dtype, do(eq, x, self.spread(do, node, largest)), x.dtype)
         share = do(div, mask, do(sum, mask, dims, True))
         return (do(mul, self.spread(do, node, grads[0]), share),)
@@ -161,20 +161,24 @@ class _Softmax(Op):
 
 
 class Softmax(_Softmax):
+    """``exp(x)`` over its sum."""
+
     name = "softmax"
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         (result,) = saved
-        (dim,) = node.attrs
+        (dim,) = node.op_attrs
         weighted = do(mul, grads[0], result)
         return (do(sub, weighted, do(mul, result, do(sum, weighted, (dim,), True))),)
 
 
 class LogSoftmax(_Softmax):
+    """The logarithm of soft-max."""
+
     name = "log_softmax"
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        (dim,) = node.attrs
+        (dim,) = node.op_attrs
         return (do(sub, grads[0], do(mul, do(exp, saved[0]), do(sum, grads[0], (dim,), True))),)
 
 

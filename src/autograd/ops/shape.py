@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 
-from ..dispatch import Op, apply
+from ...saved_tensors.state import current
+from ..dispatch import Op, apply, record
 from ..record import Do, Slot, Spec, normalize_dim
-from ..view_op import ViewOp
+from ..view_op import ViewOp, view_tensor
 from .cast import clone, to_dtype
 from .promotion import promote
 from .sum_to import expand
@@ -35,7 +37,7 @@ class View(ViewOp):
         return x.shape
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(reshape, grads[0], node.attrs),)
+        return (do(reshape, grads[0], node.op_attrs),)
 
 
 def _reshaped_in_place(x: Any, shape: tuple[int, ...]) -> Any:
@@ -92,7 +94,7 @@ class Permute(ViewOp):
         return x.transpose(order)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        order = [dim % max(len(node.attrs[0]), 1) for dim in node.attrs[0]]
+        order = [dim % max(len(node.op_attrs[0]), 1) for dim in node.op_attrs[0]]
         return (do(permute, grads[0], tuple(int(dim) for dim in np.argsort(order))),)
 
 
@@ -102,10 +104,14 @@ class Transpose(ViewOp):
     name = "transpose"
 
     def view(self, x: Any, dim0: int, dim1: int) -> Any:
-        return x.swapaxes(normalize_dim("transpose", dim0, x.ndim), normalize_dim("transpose", dim1, x.ndim)) if x.ndim else x
+        return (
+            x.swapaxes(normalize_dim("transpose", dim0, x.ndim), normalize_dim("transpose", dim1, x.ndim))
+            if x.ndim
+            else x
+        )
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(transpose, grads[0], *node.attrs),)
+        return (do(transpose, grads[0], *node.op_attrs),)
 
 
 class Index(ViewOp):
@@ -120,13 +126,15 @@ class Index(ViewOp):
         except IndexError as error:
             raise IndexError(f"index {_index_text(index)} for a tensor of shape {list(x.shape)}: {error}") from None
         # An integer for every dimension gives NumPy's scalar: `...` keeps it a view.
-        return found if hasattr(found, "base") and found.shape is not None and not np.isscalar(found) else x[(*index, ...)]
+        return (
+            found if hasattr(found, "base") and found.shape is not None and not np.isscalar(found) else x[(*index, ...)]
+        )
 
     def attrs(self, x: Any, index: Any) -> Any:
         return index, x.shape
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(index_backward, grads[0], *node.attrs),)
+        return (do(index_backward, grads[0], *node.op_attrs),)
 
 
 class IndexBackward(Op):
@@ -145,7 +153,7 @@ class IndexBackward(Op):
         return index
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(index, grads[0], node.attrs),)
+        return (do(index, grads[0], node.op_attrs),)
 
 
 def _index_text(index: Any) -> str:
@@ -181,7 +189,7 @@ class Gather(Op):
         return x.shape
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return do(gather_backward, grads[0], saved[0], node.attrs), None
+        return do(gather_backward, grads[0], saved[0], node.op_attrs), None
 
 
 class GatherBackward(Op):
@@ -202,6 +210,56 @@ class GatherBackward(Op):
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return do(gather, grads[0], saved[0]), None
+
+
+class Split(Op):
+    """Views of consecutive stretches of a dimension; their gradients are written into one buffer."""
+
+    name = "split"
+    fresh = True
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.outputs = count
+
+    def __call__(self, x: Any, sizes: tuple[int, ...], dim: int) -> Any:
+        outs = [view_tensor(x, array) for array in self.run_arrays(x._storage.device, x._array, sizes, dim)]
+        if x._requires_grad and current().grad_enabled:
+            attrs = (x._array.shape, sizes, dim)
+            record(self, (True,), (x,), outs, attrs, x._storage.pool.device)
+        return tuple(outs)
+
+    def run_arrays(self, device: Any, *args: Any) -> Any:
+        x, sizes, dim = args
+        ends = list(itertools.accumulate(sizes))
+        return tuple(x[_along(dim, x.ndim, end - size, end)] for size, end in zip(sizes, ends, strict=True))
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        shape, sizes, dim = node.op_attrs
+        present = [grad for grad in grads if grad is not None]
+        parts = [
+            do(zeros_of, present[0], (*shape[:dim], size, *shape[dim + 1 :])) if grad is None else grad
+            for grad, size in zip(grads, sizes, strict=True)
+        ]
+        return (do(Cat(len(parts)), *parts, dim),)
+
+
+class ZerosOf(Op):
+    """Zeros of another shape, of the dtype and on the device of a tensor."""
+
+    name = "zeros_of"
+    differentiable = False
+
+    def infer(self, x: Any, shape: tuple[int, ...]) -> tuple[Spec, ...]:
+        return ((shape, x.dtype),)
+
+    def kernel(self, k: Any, x: Any, shape: tuple[int, ...], out: Any) -> None:
+        k.fill(out, 0)
+
+
+def split(x: Any, sizes: list[int] | tuple[int, ...], dim: int) -> Any:
+    """Views of stretches of the given sizes of a dimension."""
+    return Split(len(sizes))(x, tuple(sizes), dim)
 
 
 def cat(tensors: Any, dim: int = 0) -> Any:
@@ -257,11 +315,11 @@ class Cat(Op):
         return dim % arrays[0].ndim, tuple(array.shape[dim] for array in arrays)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        dim, parts = node.attrs
+        dim, parts = node.op_attrs
         (grad,) = grads
         begin = 0
         result = []
-        for needed, size in zip(node.needs, parts, strict=True):
+        for needed, size in zip(node.needs_grad, parts, strict=True):
             part = _along(dim, len(grad.shape), begin, begin + size)
             result.append(do(index, grad, part) if needed else None)
             begin += size
@@ -280,5 +338,6 @@ index = Index()
 index_backward = IndexBackward()
 gather = Gather()
 gather_backward = GatherBackward()
+zeros_of = ZerosOf()
 
 __all__ = ["cat", "expand", "gather", "index", "permute", "reshape", "transpose", "view"]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..dispatch import Op
 from ..record import Do, Spec
 from ..view_op import ViewOp
-from ..dispatch import Op
 
 
 class SumTo(Op):
@@ -28,7 +28,7 @@ class SumTo(Op):
     fresh = False
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(expand, grads[0], node.attrs),)
+        return (do(expand, grads[0], node.op_attrs),)
 
 
 class Expand(ViewOp):
@@ -58,7 +58,7 @@ class Expand(ViewOp):
         return x.shape
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (reduced(do, grads[0], node.attrs),)
+        return (reduced(do, grads[0], node.op_attrs),)
 
 
 def _expand_cuda(x: Any, shape: tuple[int, ...]) -> Any:

@@ -188,7 +188,7 @@ def relu(x: Array, out: Array, mask_bits: Array | None = None) -> None:
             np.logical_not(keep, keep)
             pack_tile(keep, mask_bits, where)
         zero.fill(0)  # two arrays: with a scalar np.maximum takes four times as long
-        np.maximum(values, zero[:count], target[where])
+        np.maximum(values, zero[:count], out=target[where])
 
     step = tile_size(out.size, out.dtype)
     parallel_slices(tile, out.size, step, [((step,), out.dtype), ((step,), BOOL)])

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..executor import Array, ScratchSpec, parallel_for, scratch
 from .rows import max_of_rows, sum_of_rows
-from .tiling import BOOL, contiguous, tile_size
+from .tiling import BOOL, tile_size, unit_rows
 
 _BLOCK = 128  # query rows (forward) or keys (backward) of a block, if they are not too long
 _LEAST_BLOCK = 64
@@ -44,12 +44,14 @@ class _Plan(NamedTuple):
 
     @property
     def tiles(self) -> int:
-        return -(-self.k.shape[0] // self.batches) * -(-self.k.shape[1] // self.heads)
+        batches: int = self.k.shape[0]
+        heads: int = self.k.shape[1]
+        return math.ceil(batches / self.batches) * math.ceil(heads / self.heads)
 
     @property
     def pairs(self) -> int:
         """The heads of q in a tile."""
-        return self.batches * self.heads * self.q.shape[2]
+        return self.batches * self.heads * int(self.q.shape[2])
 
     def part(self, index: int) -> tuple[slice, slice]:
         """The batches and heads of a tile."""
@@ -118,7 +120,7 @@ def _forward_block(
     flat, (most, total) = scores.reshape(-1, end), columns
     max_of_rows(flat, most)
     if plan.mask is not None:
-        np.maximum(most, np.finfo(most.dtype).min, most)  # a row of -infinities: no NaN
+        np.maximum(most, np.finfo(most.dtype).min, out=most)  # a row of -infinities: no NaN
     np.subtract(flat, most[:, None], flat)
     np.exp(flat, flat)
     sum_of_rows(flat, total)
@@ -159,7 +161,7 @@ def attention_backward(
         return
     plan = _plan(q, k, v, mask, scale, causal, other_length=q.shape[2])
     heads = k.shape[1]
-    upstream, result, sums = _split(_unit_rows(grad), heads), _split(out, heads), _split(lse, heads)
+    upstream, result, sums = _split(unit_rows(grad), heads), _split(out, heads), _split(lse, heads)
     grads_q, grads_k, grads_v = _split(grad_q, heads), _split(grad_k, heads), _split(grad_v, heads)
     rows, size = plan.pairs * q.shape[2], q.shape[3]
     widest = max(size, v.shape[3])
@@ -269,21 +271,13 @@ def _plan(q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal
     if beyond is not None:
         beyond.fill(-np.inf)
         beyond[np.tri(block, dtype=bool)] = 0
-    shaped = _split(q, heads), _unit_rows(k)[:, :, None], _unit_rows(v)[:, :, None]
+    shaped = _split(q, heads), unit_rows(k)[:, :, None], unit_rows(v)[:, :, None]
     return _Plan(*shaped, shaped_mask, scale, causal, block, batches, per_tile, beyond)
 
 
 def _split(x: Array, heads: int) -> Array:
     """A view of (batch, heads of q, ...) as (batch, heads of k, group, ...)."""
     return x.reshape(x.shape[0], heads, x.shape[1] // heads, *x.shape[2:])
-
-
-def _unit_rows(x: Array) -> Array:
-    """``x`` or a copy of it, such that BLAS takes its last two axes as they are."""
-    row, item = x.strides[-2:]
-    if item == x.itemsize and row >= x.itemsize * x.shape[-1] and row % x.itemsize == 0:
-        return x
-    return contiguous(x)
 
 
 def _run(number: int, length: int) -> slice:

@@ -34,13 +34,13 @@ def _unary(ufunc: np.ufunc) -> Unary:
 def _binary(ufunc: np.ufunc) -> Binary:
     def kernel(x: Operand, y: Operand, out: Array) -> None:
         if out.size <= UNTILED:
-            ufunc(x, y, out)
+            ufunc(x, y, out=out)
         elif np.ndim(x) == 0:  # handed on as it is: a Python number must not become a float64 array
-            map_tiles(lambda b, c: ufunc(x, b, c), [_spread(y, out), out])
+            map_tiles(lambda b, c: ufunc(x, b, out=c), [_spread(y, out), out])
         elif np.ndim(y) == 0:
-            map_tiles(lambda a, c: ufunc(a, y, c), [_spread(x, out), out])
+            map_tiles(lambda a, c: ufunc(a, y, out=c), [_spread(x, out), out])
         else:
-            map_tiles(ufunc, [_spread(x, out), _spread(y, out), out])
+            map_tiles(lambda a, b, c: ufunc(a, b, out=c), [_spread(x, out), _spread(y, out), out])
 
     _name(kernel, ufunc)
     return kernel

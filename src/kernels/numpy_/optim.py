@@ -48,7 +48,7 @@ def adamw_step(
         np.multiply(s, g, s)
         np.add(v, s, v)
         if max_exp_avg_sq is not None:
-            v = np.maximum(rest[0], v, rest[0])
+            v = np.maximum(rest[0], v, out=rest[0])
         np.sqrt(v, s)
         np.divide(s, root2, s)
         np.add(s, eps, s)

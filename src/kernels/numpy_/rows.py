@@ -8,6 +8,7 @@ from ..executor import Array, scratch
 
 _FEW_COLUMNS = 16  # up to here a loop over columns beats NumPy's reduction, which costs about 20 ns a row
 _WIDE = 1024
+_RUN = 64
 
 
 def max_of_rows(x: Array, out: Array) -> None:
@@ -26,7 +27,7 @@ def reduce_rows(ufunc: np.ufunc, x: Array, out: Array) -> None:
     if 0 < columns <= _FEW_COLUMNS < rows and x.dtype == out.dtype:
         np.copyto(out, x[:, 0])
         for column in range(1, columns):
-            ufunc(out, x[:, column], out)
+            ufunc(out, x[:, column], out=out)
     else:
         ufunc.reduce(x, axis=1, out=out, dtype=out.dtype)
 
@@ -34,20 +35,21 @@ def reduce_rows(ufunc: np.ufunc, x: Array, out: Array) -> None:
 def sum_of_columns(x: Array, out: Array) -> None:
     """``out[j] = sum(x[:, j])`` of a matrix; in ``out``'s dtype.
 
-    NumPy adds row to row, slowly if they are short and inaccurately if they are many; so rows side by side in memory
-    are first added as wide ones.
+    NumPy adds row to row, slowly if they are short and inaccurately if they are many. So short rows that lie side by
+    side in memory are added as wide ones, and runs of rows are added before their sums are.
     """
     rows, columns = x.shape
-    side_by_side = _WIDE // columns if columns else 0
-    if side_by_side < 2 or rows < 2 * side_by_side or not x.flags.c_contiguous:
+    if x.flags.c_contiguous and columns and rows > 2 * _RUN:
+        side_by_side = max(1, min(_WIDE // columns, rows // (2 * _RUN)))
+        length = _RUN * side_by_side
+        even = rows - rows % length
+        runs = x[:even].reshape(even // length, _RUN, side_by_side * columns)
+        sums = np.add.reduce(runs, axis=1, dtype=out.dtype).reshape(-1, columns)
+        sum_of_columns(sums, out)
+        if even < rows:
+            np.add(out, np.add.reduce(x[even:], axis=0, dtype=out.dtype), out)
+    else:
         np.add.reduce(x, axis=0, out=out, dtype=out.dtype)
-        return
-    even = rows - rows % side_by_side
-    wide = x[:even].reshape(-1, side_by_side * columns)
-    sums = np.add.reduce(wide, axis=0, dtype=out.dtype).reshape(side_by_side, columns)
-    np.add.reduce(sums, axis=0, out=out)
-    if even < rows:
-        np.add(out, np.add.reduce(x[even:], axis=0, dtype=out.dtype), out)
 
 
 def combine(partials: Array, out: Array) -> None:

@@ -79,6 +79,14 @@ def contiguous_in(x: Array, out: Array) -> Array:
     return out
 
 
+def unit_rows(x: Array) -> Array:
+    """``x`` or a copy of it, such that BLAS takes its last two axes as they are: rows without gaps inside."""
+    row, item = x.strides[-2:]
+    if item == x.itemsize and row >= x.itemsize * x.shape[-1] and row % x.itemsize == 0:
+        return x
+    return contiguous(x)
+
+
 def map_tiles(body: Callable[..., Any], arrays: Sequence[Array], scratch_dtypes: Sequence[DType] = ()) -> None:
     """Call ``body(*tiles of arrays, *scratch tiles)`` for each tile of arrays of one shape.
 

@@ -26,7 +26,8 @@ def _missing_forward(self: Module, *args: Any, **kwargs: Any) -> Any:
 class Module(ModuleTree):
     """Base class of neural network modules, like ``torch.nn.Module``.
 
-    A subclass calls ``super().__init__()`` first, assigns parameters and modules as attributes, and defines ``forward``.
+    A subclass calls ``super().__init__()`` first, assigns parameters and modules as attributes, and defines
+    ``forward``.
 
     >>> import stowgrad
     >>> class Scale(Module):

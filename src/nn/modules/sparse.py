@@ -73,7 +73,8 @@ class Embedding(Module):
             raise ValueError(f"embeddings is expected to be 2-dimensional, got shape {list(embeddings.shape)}")
         table = cls.__new__(cls)
         Module.__init__(table)
-        table._set_sizes(*embeddings.shape, padding_idx)
+        rows, columns = embeddings.shape
+        table._set_sizes(rows, columns, padding_idx)
         table.weight = Parameter(embeddings, requires_grad=not freeze)
         return table
 

@@ -1,0 +1,49 @@
+"""Products of matrices: BLAS on all threads for large ones, batches of small ones shared out over threads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..executor import Array, get_num_threads, parallel_slices
+from .tiling import contiguous
+
+_LARGE_PRODUCT = 1 << 24  # multiplications: from here on BLAS's own threads pay off
+_TILE_PRODUCT = 1 << 23  # multiplications of a tile of small products
+
+
+def matmul(a: Array, b: Array, out: Array) -> None:
+    """``out = a @ b`` with NumPy's rules for vectors, matrices and broadcast batches of matrices."""
+    get_num_threads()  # BLAS follows our setting from the first product on
+    a, b = _blas_ready(a), _blas_ready(b)
+    batch = out.shape[:-2]
+    if a.ndim < 2 or b.ndim < 2 or math.prod(batch) < 2 or out.size == 0:
+        np.matmul(a, b, out=out)
+        return
+    each = a.shape[-2] * a.shape[-1] * b.shape[-1]
+    if each >= _LARGE_PRODUCT:
+        np.matmul(a, b, out=out)
+        return
+    if a.shape[:-2] != batch:
+        a = np.broadcast_to(a, (*batch, *a.shape[-2:]))
+    if b.shape[:-2] != batch:
+        b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
+
+    # Slices of the first axis: merging the batch axes of strided inputs would copy them.
+    def tile(where: slice) -> None:
+        np.matmul(a[where], b[where], out=out[where])
+
+    inner = each * math.prod(batch[1:])
+    parallel_slices(tile, batch[0], max(1, _TILE_PRODUCT // max(inner, 1)))
+
+
+def _blas_ready(x: Array) -> Array:
+    """``x`` or a leased copy, if neither of its last two axes is contiguous: NumPy would not call BLAS."""
+    if x.ndim < 2 or x.dtype.kind not in "fc":
+        return x
+    item, (row, column) = x.itemsize, x.strides[-2:]
+    rows, columns = x.shape[-2:]
+    by_rows = column == item and row >= item * columns and row % item == 0
+    by_columns = row == item and column >= item * rows and column % item == 0
+    return x if by_rows or by_columns else contiguous(x)

@@ -1,0 +1,286 @@
+"""Cross-entropy of classes, from logits or from a last linear layer whose logits never exist at once.
+
+``targets`` are whole numbers (rows,); rows whose target is ``ignore_index`` have the loss 0 and no gradient. The loss
+of a row is ``lse - logits[target]``; ``lse``, the log-sum-exp, is all that backward needs beside the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..executor import Array, parallel_slices, scratch
+from .elementwise import accumulate_
+from .reduce import sum as sum_over
+from .rows import max_of_rows, sum_of_rows
+from .tiling import rows_per_tile, unit_rows
+
+CHUNK_BYTES = 8 << 20  # of logits at once
+_LEAST_ROWS = 1024  # of a chunk: with fewer the weight is read too often
+
+
+def cross_entropy(logits: Array, targets: Array, losses: Array, lse: Array, *, ignore_index: int = -100) -> None:
+    """``losses`` and ``lse`` (rows,) of ``logits`` (rows, classes).
+
+    Raises:
+        IndexError: for a target that is neither a class nor ``ignore_index``.
+    """
+    rows, classes = logits.shape
+    _check_targets(targets, classes, ignore_index)
+
+    def tile(where: slice, column: Array, work: Array) -> None:
+        state = _Running(lse[where], losses[where], column[: where.stop - where.start])
+        state.begin()
+        state.take(logits[where], targets[where], 0, work[: where.stop - where.start])
+        state.finish(targets[where], ignore_index)
+
+    step = rows_per_tile(rows, classes, logits.dtype)
+    parallel_slices(tile, rows, step, [((step, 3), logits.dtype), ((step, classes), logits.dtype)])
+
+
+def cross_entropy_backward(
+    grad_rows: Array, logits: Array, targets: Array, lse: Array, grad_logits: Array, *, ignore_index: int = -100
+) -> None:
+    """``grad_logits = grad_rows * (softmax(logits) - onehot(targets))``; ``grad_logits`` may be ``logits``."""
+    rows, classes = logits.shape
+    upstream = _without_ignored(grad_rows, targets, ignore_index)
+
+    def tile(where: slice) -> None:
+        _gradient_tile(logits[where], lse[where], upstream[where], targets[where], 0, grad_logits[where])
+
+    parallel_slices(tile, rows, rows_per_tile(rows, classes, logits.dtype))
+
+
+def linear_cross_entropy(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    targets: Array,
+    losses: Array,
+    lse: Array,
+    *,
+    ignore_index: int = -100,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> None:
+    """`cross_entropy` of the logits ``x @ weight.T + bias``, of which ``chunk_bytes`` exist at once.
+
+    Args:
+        x: (rows, size).
+        weight: (classes, size).
+        bias: (classes,) or None.
+        targets: (rows,).
+        losses, lse: outs, (rows,).
+
+    Raises:
+        IndexError: for a target that is neither a class nor ``ignore_index``.
+    """
+    _check_targets(targets, len(weight), ignore_index)
+    chunks = _Chunks.cut(len(x), len(weight), x.dtype.itemsize, chunk_bytes)
+    x, weight = unit_rows(x), unit_rows(weight)
+    logits = scratch((chunks.rows * chunks.classes,), x.dtype)
+    columns = scratch((chunks.rows, 3), x.dtype)
+    for rows in chunks.row_slices():
+        state = _Running(lse[rows], losses[rows], columns[: rows.stop - rows.start])
+        state.begin()
+        for classes in chunks.class_slices():
+            part = _logits(x[rows], weight[classes], logits)
+            _take_tiled(state, part, None if bias is None else bias[classes], targets[rows], classes.start)
+        state.finish(targets[rows], ignore_index)
+
+
+def linear_cross_entropy_backward(
+    grad_rows: Array,
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    targets: Array,
+    lse: Array,
+    grad_x: Array | None,
+    grad_w: Array | None,
+    grad_b: Array | None,
+    *,
+    ignore_index: int = -100,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> None:
+    """The gradients of `linear_cross_entropy` that are asked for: those that are not None."""
+    if len(x) == 0 or len(weight) == 0:
+        for gradient in (grad_x, grad_w, grad_b):
+            if gradient is not None:
+                gradient.fill(0)
+        return
+    chunks = _Chunks.cut(len(x), len(weight), x.dtype.itemsize, chunk_bytes)
+    upstream = _without_ignored(grad_rows, targets, ignore_index)
+    x, weight = unit_rows(x), unit_rows(weight)
+    logits = scratch((chunks.rows * chunks.classes,), x.dtype)
+    for rows in chunks.row_slices():
+        for classes in chunks.class_slices():
+            part = _logits(x[rows], weight[classes], logits)
+            _gradient_tiled(
+                part, None if bias is None else bias[classes], lse[rows], upstream[rows], targets[rows], classes.start
+            )
+            if grad_x is not None:
+                _add_product(part, weight[classes], grad_x[rows], first=classes.start == 0)
+            if grad_w is not None:
+                _add_product(part.T, x[rows], grad_w[classes], first=rows.start == 0)
+            if grad_b is not None:
+                _add_column_sums(part, grad_b[classes], first=rows.start == 0)
+
+
+# -- chunks ------------------------------------------------------------------------------------------------------------
+
+
+class _Chunks(NamedTuple):
+    """How (all_rows, all_classes) logits are cut."""
+
+    all_rows: int
+    all_classes: int
+    rows: int
+    classes: int
+
+    @classmethod
+    def cut(cls, rows: int, classes: int, itemsize: int, chunk_bytes: int) -> _Chunks:
+        elements = max(1, chunk_bytes // itemsize)
+        least = min(_LEAST_ROWS, max(1, elements // 64))
+        per_chunk = min(max(rows, 1), max(least, elements // max(classes, 1)))
+        return cls(rows, classes, per_chunk, min(max(classes, 1), max(1, elements // per_chunk)))
+
+    def row_slices(self) -> Iterator[slice]:
+        for start in range(0, self.all_rows, self.rows):
+            yield slice(start, min(start + self.rows, self.all_rows))
+
+    def class_slices(self) -> Iterator[slice]:
+        for start in range(0, self.all_classes, self.classes):
+            yield slice(start, min(start + self.classes, self.all_classes))
+
+
+class _Running(NamedTuple):
+    """The log-sum-exp of rows whose logits come in chunks of classes, and the logits of their targets.
+
+    Until `finish`, ``most`` is the largest logit so far, ``picked`` the target's logit, and ``columns[:, 0]`` the sum
+    of ``exp(logit - most)``; the other columns are scratch.
+    """
+
+    most: Array
+    picked: Array
+    columns: Array
+
+    def begin(self) -> None:
+        self.most.fill(-np.inf)
+        self.picked.fill(0)
+        self.columns[:, 0] = 0
+
+    def part(self, where: slice) -> _Running:
+        return _Running(self.most[where], self.picked[where], self.columns[where])
+
+    def take(self, logits: Array, targets: Array, first: int, work: Array) -> None:
+        """Take in the classes from ``first`` on; ``work`` is scratch of the logits' shape, or they themselves."""
+        inside, places = _places(targets, first, logits.shape[1])
+        self.picked[inside] = logits[inside, places]
+        total, new, change = self.columns.T
+        chunk_most = np.empty(new.shape, new.dtype)  # never `new` itself, not for a single row either
+        max_of_rows(logits, chunk_most)
+        with np.errstate(invalid="ignore"):
+            np.maximum(self.most, chunk_most, out=new)
+            np.subtract(self.most, new, change)
+            np.exp(change, change)
+            np.copyto(change, 0, where=np.isneginf(self.most))
+            np.subtract(logits, new[:, None], work)
+            np.exp(work, work)
+            sum_of_rows(work, chunk_most)
+            np.multiply(total, change, total)
+            np.add(total, chunk_most, total)
+        np.copyto(self.most, new)
+
+    def finish(self, targets: Array, ignore_index: int) -> None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            np.add(self.most, np.log(self.columns[:, 0]), self.most)
+            np.subtract(self.most, self.picked, self.picked)
+        self.picked[targets == ignore_index] = 0
+
+
+def _logits(x: Array, weight: Array, buffer: Array) -> Array:
+    part = buffer[: len(x) * len(weight)].reshape(len(x), len(weight))
+    np.matmul(x, weight.T, out=part)
+    return part
+
+
+def _take_tiled(state: _Running, logits: Array, bias: Array | None, targets: Array, first: int) -> None:
+    def tile(where: slice) -> None:
+        part = logits[where]
+        if bias is not None:
+            np.add(part, bias, part)
+        state.part(where).take(part, targets[where], first, part)
+
+    parallel_slices(tile, len(logits), rows_per_tile(*_sizes(logits)))
+
+
+def _gradient_tiled(logits: Array, bias: Array | None, lse: Array, upstream: Array, targets: Array, first: int) -> None:
+    """Turn a chunk of logits into its gradient, in place."""
+
+    def tile(where: slice) -> None:
+        part = logits[where]
+        if bias is not None:
+            np.add(part, bias, part)
+        _gradient_tile(part, lse[where], upstream[where], targets[where], first, part)
+
+    parallel_slices(tile, len(logits), rows_per_tile(*_sizes(logits)))
+
+
+def _gradient_tile(logits: Array, lse: Array, upstream: Array, targets: Array, first: int, out: Array) -> None:
+    with np.errstate(invalid="ignore"):
+        np.subtract(logits, lse[:, None], out)
+        np.exp(out, out)
+        np.multiply(out, upstream[:, None], out)
+    inside, places = _places(targets, first, logits.shape[1])
+    out[inside, places] -= upstream[inside]
+
+
+def _add_product(left: Array, right: Array, out: Array, *, first: bool) -> None:
+    """``out = left @ right``, or ``out += `` it if not ``first``."""
+    if first:
+        np.matmul(left, right, out=out)
+        return
+    product = scratch(out.shape, out.dtype)
+    np.matmul(left, right, out=product)
+    accumulate_(product, out)
+
+
+def _add_column_sums(part: Array, out: Array, *, first: bool) -> None:
+    if first:
+        sum_over(part, out, axes=(0,))
+        return
+    sums = scratch(out.shape, out.dtype)
+    sum_over(part, sums, axes=(0,))
+    np.add(out, sums, out)
+
+
+# -- targets -----------------------------------------------------------------------------------------------------------
+
+
+def _places(targets: Array, first: int, count: int) -> tuple[Array, Array]:
+    """The rows whose target is among ``count`` classes from ``first`` on, and its place among them."""
+    inside = np.flatnonzero((targets >= first) & (targets < first + count))
+    return inside, targets[inside] - first
+
+
+def _check_targets(targets: Array, classes: int, ignore_index: int) -> None:
+    wrong = targets[((targets < 0) | (targets >= classes)) & (targets != ignore_index)]
+    if wrong.size:
+        raise IndexError(
+            f"cross_entropy: target {int(wrong[0])} is out of range for {classes} classes; "
+            f"rows to leave out have the target {ignore_index} (ignore_index)"
+        )
+
+
+def _without_ignored(grad_rows: Array, targets: Array, ignore_index: int) -> Array:
+    upstream = scratch(grad_rows.shape, grad_rows.dtype)
+    np.copyto(upstream, grad_rows)
+    upstream[targets == ignore_index] = 0
+    return upstream
+
+
+def _sizes(matrix: Array) -> tuple[int, int, np.dtype[np.generic]]:
+    rows, columns = matrix.shape
+    return rows, columns, matrix.dtype

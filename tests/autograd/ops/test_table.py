@@ -1,0 +1,155 @@
+"""Every op against differences, to second order, and what its node keeps: law 3."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stowgrad
+from stowgrad.autograd.ops import activation, elementwise, embedding, reduce
+
+from ..numerics import check_first, check_second
+from .cases import CASES, FUSED, NOT_DIFFERENTIABLE, OTHER, all_records
+
+ids = [f"{case.op} {case.label}".strip() for case in CASES]
+over_cases = pytest.mark.parametrize("case", CASES, ids=ids)
+
+
+def test_every_op_is_in_the_table():
+    named = {case.op for case in CASES} | NOT_DIFFERENTIABLE | FUSED
+    assert set(all_records()) == named
+
+
+def test_every_fused_gradient_belongs_to_an_op_in_the_table():
+    assert {name.removesuffix("_backward") for name in FUSED} <= {case.op for case in CASES}
+
+
+def test_the_table_runs_the_op_that_it_names():
+    wrong = []
+    for case in CASES:
+        results = case.function(*[stowgrad.tensor(a, requires_grad=n) for a, n in zip(case.inputs, case.needs)])
+        names, pending = set(), [results.grad_fn]
+        while pending:
+            node = pending.pop()
+            if node is not None and hasattr(node, "op"):
+                names.add(node.op.name)
+                pending += [edge[0] for edge in node.edges]
+        if case.op not in names:
+            wrong.append((case.op, case.label, names))
+    assert wrong == []
+
+
+@over_cases
+def test_gradient_agrees_with_differences(case):
+    check_first(case.function, case.inputs, case.needs)
+
+
+@over_cases
+def test_recorded_gradient_agrees_with_differences(case):
+    check_first(case.function, case.inputs, case.needs, create_graph=True)
+
+
+@over_cases
+def test_second_derivative_agrees_with_differences(case):
+    if case.label == "large":
+        pytest.skip("the same formulas as the small cases")
+    check_second(case.function, case.inputs, case.needs)
+
+
+@over_cases
+def test_gradient_of_each_input_alone_is_the_same(case):  # spec 1.22: what is saved depends on what needs a gradient
+    if sum(case.needs) < 2:
+        pytest.skip("one differentiable input")
+    weights = None
+    found = {}
+    for needs in [case.needs] + [
+        tuple(here == position for here in range(len(case.needs)))
+        for position, needed in enumerate(case.needs)
+        if needed
+    ]:
+        tensors = [stowgrad.tensor(a, requires_grad=n) for a, n in zip(case.inputs, needs)]
+        result = case.function(*tensors)
+        weights = np.random.default_rng(3).normal(size=result.shape) if weights is None else weights
+        result.backward(stowgrad.tensor(weights))
+        found[needs] = [t.grad.numpy() if n else None for t, n in zip(tensors, needs)]
+    every = found.pop(case.needs)
+    for needs, gradients in found.items():
+        position = needs.index(True)
+        np.testing.assert_array_equal(gradients[position], every[position])
+
+
+@over_cases
+def test_no_float32_gradient_strays_from_float64(case):
+    gradients = []
+    for dtype in (np.float64, np.float32):
+        inputs = [a.astype(dtype) if n else a for a, n in zip(case.inputs, case.needs)]
+        tensors = [stowgrad.tensor(a, requires_grad=n) for a, n in zip(inputs, case.needs)]
+        result = case.function(*tensors)
+        weights = np.random.default_rng(3).normal(size=result.shape)
+        result.backward(stowgrad.tensor(weights.astype(result.dtype)))
+        gradients.append([t.grad.numpy() for t in tensors if t.requires_grad])
+        assert [g.dtype for g in gradients[-1]] == [dtype] * len(gradients[-1])
+    for exact, rounded in zip(*gradients):
+        np.testing.assert_allclose(rounded, exact, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", sorted(NOT_DIFFERENTIABLE))
+def test_results_without_a_derivative_say_so(name):  # spec 1.5
+    assert all_records()[name].differentiable is False
+
+
+# -- points where differences do not help ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("op", [elementwise.maximum, elementwise.minimum])
+def test_equal_operands_share_the_gradient(op):
+    x, y = (stowgrad.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    op(x, y).sum().backward()
+    assert (x.grad.tolist(), y.grad.tolist()) == ([0.5, 0.5], [0.5, 0.5])
+
+
+def test_equal_largest_elements_share_the_gradient():
+    x = stowgrad.tensor([2.0, 1.0, 2.0], requires_grad=True)
+    reduce.amax(x).backward()
+    assert x.grad.tolist() == [0.5, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("size", [3, 3000])
+def test_relu_and_abs_have_no_slope_at_zero(size):
+    x = stowgrad.zeros(size, requires_grad=True)
+    (activation.relu(x) + elementwise.abs(x)).sum().backward()
+    assert not x.grad.numpy().any()
+
+
+@pytest.mark.parametrize(("exponent", "slope"), [(0, 0.0), (0.0, 0.0), (1, 1.0), (2, 0.0)])
+def test_power_at_zero(exponent, slope):
+    x = stowgrad.zeros(2, requires_grad=True)
+    elementwise.pow(x, exponent).sum().backward()
+    assert x.grad.tolist() == [slope, slope]
+
+
+def test_power_with_zero_base_gives_the_exponent_no_gradient():
+    y = stowgrad.tensor([1.0, 2.0], requires_grad=True)
+    elementwise.pow(stowgrad.zeros(2), y).sum().backward()
+    assert y.grad.tolist() == [0.0, 0.0]
+
+
+def test_padding_rows_get_no_gradient():
+    weight = stowgrad.ones(4, 2, requires_grad=True)
+    embedding.embedding(stowgrad.tensor([1, 0, 1]), weight, 1).sum().backward()
+    assert weight.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def test_padding_rows_get_no_gradient_under_create_graph():
+    weight = stowgrad.ones(4, 2, requires_grad=True)
+    embedded = embedding.embedding(stowgrad.tensor([1, 0, 1]), weight, 1)
+    (found,) = stowgrad.autograd.grad(embedded.sum(), weight, create_graph=True)
+    assert found.tolist() == [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("case", OTHER[:1] + [c for c in CASES if c.label in ("matrix", "same shape")], ids=lambda c: c.op)
+def test_nothing_of_size_zero_fails(case):  # case I8
+    inputs = [a[:0] for a in case.inputs]
+    tensors = [stowgrad.tensor(a, requires_grad=True) for a in inputs]
+    case.function(*tensors).sum().backward()
+    assert [t.grad.shape for t in tensors] == [a.shape for a in inputs]
