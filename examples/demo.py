@@ -38,7 +38,7 @@ def main() -> int:
             print_table(results)
             report(["--steps", str(_REPORTED_STEPS), *more], scratch)
     except subprocess.CalledProcessError as error:
-        print(f"demo: error: {' '.join(map(str, error.cmd[1:]))} failed", file=sys.stderr)
+        print(f"demo: error: {' '.join(error.cmd[1:])} failed", file=sys.stderr)
         return 1
     wrong = [result["mode"] for result in results if not is_same(result, results[0]) and result["mode"] not in LOSSY]
     if wrong:
@@ -50,7 +50,7 @@ def train(mode: str, settings: list[str], scratch: str) -> dict[str, Any]:
     """Train in one mode and return its figures; plain training also shows a text by the model."""
     print(f"== {mode}: what backward needs is {MODES[mode]}", flush=True)
     figures = Path(scratch, f"{mode}.json")
-    command = [sys.executable, TRAIN, "--mode", mode, "--directory", scratch, "--json", figures, *settings]
+    command = [sys.executable, str(TRAIN), "--mode", mode, "--directory", scratch, "--json", str(figures), *settings]
     sample: list[str] = [] if mode == "plain" else ["--sample", "0"]
     subprocess.run([*command, *sample], check=True)
     print(flush=True)
@@ -100,8 +100,8 @@ def report(settings: list[str], scratch: str) -> None:
     """Record a few steps with memprof, which prints its report."""
     print(f"== memprof run train_text.py --mode {REPORTED_MODE} {' '.join(settings)}\n", flush=True)
     profile = Path(scratch, "profile.json")
-    command = [sys.executable, MEMPROF, "run", "--output", profile, TRAIN, "--mode", REPORTED_MODE, "--quiet"]
-    subprocess.run([*command, "--directory", scratch, *settings], check=True)
+    command = [sys.executable, str(MEMPROF), "run", "--output", str(profile), str(TRAIN), "--mode", REPORTED_MODE]
+    subprocess.run([*command, "--quiet", "--directory", scratch, *settings], check=True)
 
 
 if __name__ == "__main__":

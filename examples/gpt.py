@@ -41,7 +41,8 @@ class Attention(nn.Module):
         qkv = self.qkv(x).reshape(B, T, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # (B, heads, T, width of a head) each
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out(mixed.transpose(1, 2).reshape(B, T, width))
+        out: Tensor = self.out(mixed.transpose(1, 2).reshape(B, T, width))
+        return out
 
 
 class Block(nn.Module):
@@ -58,7 +59,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.dropout(self.attention(self.norm1(x)))
-        return x + self.dropout(self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh")))
+        x = x + self.dropout(self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh")))
+        return x
 
 
 class GPT(nn.Module):

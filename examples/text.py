@@ -80,7 +80,7 @@ def build_corpus(vocabulary_size: int, length: int, text: str | None = None) -> 
     for name, tokens in zip(("training", "validation"), coded):
         if tokens.size < length + 2:
             raise ValueError(f"the text is too short: its {name} part has {tokens.size} tokens, a window {length + 1}")
-    fingerprint = zlib.crc32(coded[1].tobytes(), zlib.crc32(coded[0].tobytes()))
+    fingerprint = zlib.crc32("\0".join([*vocabulary, *parts]).encode())
     return Corpus(coded[0], coded[1], vocabulary, len(validation) / coded[1].size, fingerprint)
 
 
@@ -113,7 +113,7 @@ def _is_prose(paragraph: str) -> bool:
 def learn_pairs(text: str, size: int, characters: str) -> tuple[list[str], dict[Pair, int]]:
     """A vocabulary of ``characters`` and frequent sequences of them, and the merges that lead to it.
 
-    Pairs are counted within words; of equally frequent ones, the one with the smaller numbers comes first.
+    Pairs are counted within words; of equally frequent ones, the one that was met first comes first.
     """
     vocabulary = list(characters)
     merges: dict[Pair, int] = {}
@@ -128,12 +128,12 @@ def learn_pairs(text: str, size: int, characters: str) -> tuple[list[str], dict[
             counts[pair] += weights[index]
             where[pair].add(index)
     while len(vocabulary) < size and counts:
-        best = min(counts, key=lambda pair: (-counts[pair], pair))
+        best = max(counts, key=counts.__getitem__)
         if counts[best] < 2:
             break
         merges[best] = len(vocabulary)
         vocabulary.append(vocabulary[best[0]] + vocabulary[best[1]])
-        for index in where.pop(best):
+        for index in sorted(where.pop(best)):
             before, after = words[index], _merged(words[index], best, merges[best])
             words[index] = after
             for pair in pairwise(before):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import graph
 from .backward import backward, grad
 from .engine import current_graph_task_id
 from .function import Function
@@ -21,6 +22,7 @@ __all__ = [
     "current_graph_task_id",
     "enable_grad",
     "grad",
+    "graph",
     "is_grad_enabled",
     "no_grad",
     "set_grad_enabled",

@@ -78,11 +78,12 @@ def execute(op: Record, device: Device, args: list[Any], category: str) -> list[
 
 def _execute(op: Record, device: Device, args: list[Any], category: str) -> list[tuple[Any, Storage]]:
     source = pool(device)
-    results = [source.lease(shape, dtype, category) for shape, dtype in op.infer(*args)]
+    leased = [source.lease(shape, dtype, category) for shape, dtype in op.infer(*args)]
+    outs = op.arranged([array for array, _ in leased])
+    results = [(array, storage) for array, (_, storage) in zip(outs, leased)]
     if device is META:
         return results
     workspace = op.workspace(*args)
-    outs = [array for array, _ in results]
     if workspace:
         with source.charge(workspace):
             op.kernel(backend(device.type), *args, *outs)

@@ -76,6 +76,14 @@ class GraphTask:
             for cleanup in self.cleanups:
                 cleanup()
 
+    def wanted_of(self, node: Any) -> tuple[bool, ...]:
+        """For each input of a node, whether this pass uses its gradient."""
+        needed = self._needed
+        if needed is None:
+            return node.needs_grad  # type: ignore[no-any-return]
+        pairs = zip(node.needs_grad, node.next_edges, strict=True)
+        return tuple([needs and successor in needed for needs, (successor, _) in pairs])
+
     # -- before -------------------------------------------------------------------------------------------------------
 
     def _count_dependencies(self, roots: list[Any]) -> None:

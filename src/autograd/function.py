@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from ..memory import events
 from ..saved_tensors.saved_variable import SavedVariable
 from ..saved_tensors.state import Under, current
@@ -114,8 +112,7 @@ def _record(node: FunctionNode, args: tuple[Any, ...], outputs: tuple[Any, ...],
     node.run_device = (tensors or [arg for arg in args if isinstance(arg, Variable)])[0]._storage.device
     node.num_outputs = len(wrapped)
     node._output_specs = tuple(
-        (out._array.shape, out._array.dtype) if isinstance(out, Variable) else ((), np.dtype(np.float32))
-        for out in wrapped
+        (out._array.shape, out._array.dtype) if isinstance(out, Variable) else None for out in wrapped
     )
     node.saved_variables = tuple(
         [_save(node, number, value, args, outputs) for number, value in enumerate(node._to_save)]
@@ -138,6 +135,8 @@ def _save(node: FunctionNode, number: int, value: Any, args: tuple[Any, ...], ou
     else:
         output = next((i for i, output in enumerate(outputs) if output is value), -1)
         saved = SavedVariable(value, None, output)
+        if output < 0 and value._array.dtype.kind in "fcV":
+            node._saved_intermediate = True
     if current().hooks or events.observers:
         saved.pack(value, node.record.name, str(number))
     return saved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from ..kernels import backend
 from ..memory import META, Device, pool, storage_of
 from ..saved_tensors.saved_variable import SavedVariable
 from ..saved_tensors.state import Under
+from .engine import current_task
 from .node import Node
 from .ops.cast import to_dtype
 from .ops.sum_to import sum_to
@@ -43,6 +45,14 @@ class FunctionRecord:
 
     def formula(self, do: Do, node: FunctionNode, saved: Any, *grads: Any) -> tuple[Any, ...]:
         """The pass sends tensors and is recorded."""
+        if node._saved_intermediate:
+            warnings.warn(
+                f"{node.name()} reads a saved tensor that is neither an input nor an output of forward: derivatives of"
+                " this pass leave out what depends on the inputs through it. Save inputs and compute it again in"
+                " backward, or make it an output.",
+                UserWarning,
+                stacklevel=2,
+            )
         return node.run(list(grads))
 
 
@@ -57,11 +67,12 @@ class FunctionNode(Node):
         "_output_specs",
         "_read_in_this_run",
         "_running",
+        "_saved_intermediate",
         "_to_save",
     )
 
     _input_specs: tuple[_Spec | None, ...]
-    _output_specs: tuple[_Spec, ...]
+    _output_specs: tuple[_Spec | None, ...]
 
     def __init__(self, record: FunctionRecord, args: tuple[Any, ...]) -> None:
         self.record = record
@@ -77,14 +88,16 @@ class FunctionNode(Node):
         self._materialize = True
         self._non_differentiable: tuple[Any, ...] = ()
         self._running = False
+        self._saved_intermediate = False
         self._read_in_this_run: tuple[Any, ...] | None = None
 
     # -- for the user -------------------------------------------------------------------------------------------------
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
-        """For each argument of ``apply``, whether it requires grad."""
-        return self.needs_grad
+        """For each argument of ``apply``, whether it requires grad; in backward, whether the pass uses its gradient."""
+        task = current_task() if self._running else None
+        return self.needs_grad if task is None else task.wanted_of(self)
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (or None) for backward; called twice, the last call counts.
@@ -133,7 +146,9 @@ class FunctionNode(Node):
         """Call the user's backward and check what it returns."""
         if self._materialize:
             pairs = zip(grads, self._output_specs, strict=True)
-            grads = [_zeros(*spec, self.run_device) if grad is None else grad for grad, spec in pairs]
+            grads = [
+                _zeros(*spec, self.run_device) if grad is None and spec is not None else grad for grad, spec in pairs
+            ]
         elif all(grad is None for grad in grads):
             return (None,) * len(self.next_edges)
         self._running = True

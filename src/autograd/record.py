@@ -68,12 +68,16 @@ class Record:
         self._plans: dict[tuple[bool, ...], tuple[Slot | None, ...]] = {}
 
     def infer(self, *args: Any) -> tuple[Spec, ...]:
-        """Shape and dtype of every result, auxiliary ones included.
+        """Shape (as it lies in memory) and dtype of every result, auxiliary ones included.
 
         Raises:
             RuntimeError, IndexError, TypeError: for arguments that do not fit.
         """
         raise NotImplementedError(f"{self.name} does not say what its result looks like")
+
+    def arranged(self, arrays: list[Any]) -> list[Any]:
+        """The leased arrays as the kernel fills and the user sees them: views, where memory has another order."""
+        return arrays
 
     def kernel(self, k: Any, *args_and_outs: Any) -> None:
         """Fill the results: called with the kernels of a device, the arguments, then the arrays to fill."""

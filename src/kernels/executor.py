@@ -92,10 +92,14 @@ class _Blas:
 
 
 class _Job:
-    """One `parallel_for`: a counter of tiles that its participants draw from."""
+    """One `parallel_for`: a counter of tiles that its participants draw from.
 
-    def __init__(self, function: Callable[..., None], count: int, scratch: list[list[Array]]) -> None:
-        self.function: Callable[..., None] | None = function
+    Workers run in the caller's context. It holds what hooks hold, so the job lets go of it when it closes (rule 4).
+    """
+
+    def __init__(self, function: Callable[..., object], count: int, scratch: list[list[Array]]) -> None:
+        self.function: Callable[..., object] | None = function
+        self.context: contextvars.Context | None = contextvars.copy_context()  # np.errstate lives there
         self.scratch = scratch
         self.error: BaseException | None = None
         self._count = count
@@ -121,7 +125,8 @@ class _Job:
                 return
             self._helpers += 1
         try:
-            self.draw()
+            if self.context is not None:  # it is there while somebody helps
+                self.context.copy().run(self.draw)
         except BaseException as error:  # noqa: BLE001  # handed to the caller
             self.error = error
         with self._lock:
@@ -143,7 +148,7 @@ class _Job:
                 waiting = False
             except KeyboardInterrupt as error:
                 interrupt = error
-        self.function = None
+        self.function = self.context = None
         self.scratch = []
         if interrupt is not None:
             raise interrupt
@@ -277,14 +282,16 @@ def scratch_sets(count: int, specs: Sequence[ScratchSpec]) -> list[list[Array]]:
     for shape, dtype in specs:
         offsets.append(end)
         end += -(-math.prod(shape) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+    if count * end < _UNCOUNTED_BYTES:
+        return [[np.empty(shape, dtype) for shape, dtype in specs] for _ in range(count)]
     block = scratch((count * end,), np.dtype(np.uint8))
     return [
-        [np.ndarray(shape, dtype, block, base + offset) for (shape, dtype), offset in zip(specs, offsets, strict=True)]
-        for base in (number * end for number in range(count))
+        [np.ndarray(shape, dtype, block, base + offset) for (shape, dtype), offset in zip(specs, offsets)]
+        for base in range(0, count * end, end)
     ]
 
 
-def parallel_for(function: Callable[..., None], count: int, specs: Sequence[ScratchSpec] = ()) -> None:
+def parallel_for(function: Callable[..., object], count: int, specs: Sequence[ScratchSpec] = ()) -> None:
     """Call ``function(index, *scratch)`` for each index below ``count``, on several threads (see the note above).
 
     Args:
@@ -327,8 +334,7 @@ def _run(job: _Job, helpers: int) -> None:
     _here.inside_job = True
     try:
         for _ in range(helpers):
-            # The caller's context goes along: np.errstate lives there.
-            _workers.queue.put(_Ticket(contextvars.copy_context(), job))
+            _workers.queue.put(job.help)
         job.draw()
     except BaseException as error:  # noqa: BLE001  # raised again by the caller
         job.error = error
@@ -340,21 +346,12 @@ def _run(job: _Job, helpers: int) -> None:
             _blas.leave_single()
 
 
-class _Ticket:
-    """A place at a job, in the context of its caller."""
-
-    __slots__ = ("_context", "_job")
-
-    def __init__(self, context: contextvars.Context, job: _Job) -> None:
-        self._context = context
-        self._job = job
-
-    def __call__(self) -> None:
-        self._context.run(self._job.help)
-
-
-def parallel_slices(function: Callable[..., None], length: int, step: int, specs: Sequence[ScratchSpec] = ()) -> None:
+def parallel_slices(function: Callable[..., object], length: int, step: int, specs: Sequence[ScratchSpec] = ()) -> None:
     """`parallel_for` over a range: ``function(slice, *scratch)`` for each run of ``step`` out of ``length``."""
+
+    if 0 < length <= step:
+        function(slice(0, length), *scratch_sets(1, specs)[0])
+        return
 
     def tile(index: int, *arrays: Array) -> None:
         start = index * step

@@ -123,7 +123,7 @@ def layer_norm(
     return result
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, *, generator: Generator | None = None) -> Tensor:
     """Zero each element with probability ``p`` and scale the others by ``1 / (1 - p)``.
 
     Args:
@@ -174,7 +174,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return result
 
 
-def softmax(input: Tensor, dim: int, dtype: np.dtype[Any] | None = None) -> Tensor:
+def softmax(input: Tensor, dim: int, *, dtype: np.dtype[Any] | None = None) -> Tensor:
     """``exp(input)`` divided by its sum along a dimension.
 
     Args:
@@ -192,7 +192,7 @@ def softmax(input: Tensor, dim: int, dtype: np.dtype[Any] | None = None) -> Tens
     return result
 
 
-def log_softmax(input: Tensor, dim: int, dtype: np.dtype[Any] | None = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int, *, dtype: np.dtype[Any] | None = None) -> Tensor:
     """The logarithm of `softmax`, computed without overflow; arguments, errors and what is kept are the same."""
     _check_tensors("log_softmax", input=input)
     result: Tensor = reduce.log_softmax(input if dtype is None else input.to(dtype=dtype), dim)

@@ -360,7 +360,8 @@ class Book:
         block = self.live.get(record.storage_id)
         if block is not None and block.saved_by is None and record.policy == "keep":
             block.saved_by = (record.op, record.slot)
-        self.ledger.saved(record, module, block)
+        if "recompute" not in self.phases:  # what recomputation saves was counted when it was dropped in forward
+            self.ledger.saved(record, module, block)
 
     def unpacked(self, record: Any, nanoseconds: int) -> None:
         """A saved value was read."""

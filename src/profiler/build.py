@@ -176,7 +176,7 @@ def _holder(block: Block, category: str, peak_phase: str, site: Site | None) -> 
     if category in ("parameter", "buffer", "gradient"):
         return Holder("module", f"{category} {block.name}".rstrip())
     if category in ("optimizer_state", "optimizer_temporary"):
-        return Holder("optimizer", block.op or "optimizer")
+        return Holder("optimizer", block.op or "step")
     if block.saved_by is not None:
         return Holder("saved_tensor", ": ".join(block.saved_by), site)
     if category == "saved_packed":

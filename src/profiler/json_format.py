@@ -133,7 +133,7 @@ def _device(device: DeviceUse, resident: Resident | None) -> dict[str, Any]:
         "budget_bytes": device.budget_bytes,
         "tracked_peak_bytes": device.tracked_peak_bytes,
         "untracked_peak_bytes": None if on_host is None else max(on_host.untracked_bytes, 0),
-        "rss_peak_bytes": None if on_host is None else on_host.rss_bytes,
+        "rss_peak_bytes": None if on_host is None else on_host.rss_peak_bytes,
     }
 
 

@@ -42,9 +42,10 @@ class StepLedger:
     def saved(self, record: Any, module: str, block: Any) -> None:
         """Count a saved value; ``block`` is the live block that held it, or None."""
         resident = record.resident_bytes
+        is_free = record.policy == "keep" or resident == record.offloaded_bytes == 0
+        if is_free and block is not None and block.category in _LIVE_ANYWAY:
+            return
         if record.policy == "keep" and block is not None:
-            if block.category in _LIVE_ANYWAY:
-                return
             resident = block.share(self.step, resident)
         pack_ns = round(record.seconds * 1e9)
         for row in self._rows_for(record, module):

@@ -171,18 +171,20 @@ class DeviceUse:
 
 @dataclass(frozen=True)
 class Resident:
-    """The process's memory at the highest sample: ``tracked + pool_slack + untracked == rss``.
+    """The process's memory at the sample with most tracked bytes: ``tracked + pool_slack + untracked == rss``.
 
     Attributes:
         rss_bytes: resident set size as the system counts it.
         tracked_bytes: live storages of the host (and of simulated devices, which lie in host memory too).
         pool_slack_bytes: what their pools hold beyond that: cached blocks and rounding.
+        rss_peak_bytes: the highest resident set size of all samples.
         samples: how many samples were taken.
     """
 
     rss_bytes: int
     tracked_bytes: int
     pool_slack_bytes: int
+    rss_peak_bytes: int
     samples: int
 
     @property

@@ -16,7 +16,7 @@ _EVERY_NS = 20_000_000
 
 
 class ResidentSampler:
-    """Samples of the resident set size, the highest of which is kept.
+    """Samples of the resident set size; kept is the one with most tracked bytes, the nearest to the peak.
 
     A sample costs about 20 us, so that one every 20 ms at most stays below a thousandth of the time.
     """
@@ -25,7 +25,8 @@ class ResidentSampler:
         self._process = psutil.Process()
         self._next = 0
         self._samples = 0
-        self._highest: Resident | None = None
+        self._rss_peak = 0
+        self._highest: tuple[int, int, int] | None = None  # tracked, slack, rss
 
     def sample(self, devices: Iterable[Device], *, now: int | None = None) -> None:
         """Take a sample, unless the last one is too recent; without ``now`` in any case."""
@@ -33,19 +34,20 @@ class ResidentSampler:
             return
         rss = int(self._process.memory_info().rss)
         self._samples += 1
-        if self._highest is None or rss > self._highest.rss_bytes:
-            pools = [pool(device) for device in devices if device.type in _HOST]
-            tracked = sum(of.used_bytes() for of in pools)
+        self._rss_peak = max(self._rss_peak, rss)
+        pools = [pool(device) for device in devices if device.type in _HOST]
+        tracked = sum(of.used_bytes() for of in pools)
+        if self._highest is None or tracked > self._highest[0]:
             taken = sum(of.total_bytes() + _user_bytes(of) for of in pools)
-            self._highest = Resident(rss, tracked, taken - tracked, self._samples)
+            self._highest = tracked, taken - tracked, rss
         self._next = perf_counter_ns() + _EVERY_NS
 
     def report(self) -> Resident | None:
-        """The highest sample."""
+        """What the samples say, or None without any."""
         if self._highest is None:
             return None
-        highest = self._highest
-        return Resident(highest.rss_bytes, highest.tracked_bytes, highest.pool_slack_bytes, self._samples)
+        tracked, slack, rss = self._highest
+        return Resident(rss, tracked, slack, self._rss_peak, self._samples)
 
 
 def _user_bytes(of: MemoryPool) -> int:

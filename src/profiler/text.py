@@ -14,6 +14,7 @@ from .model import PHASES, LiveBlock, MemoryReport, PeakAt, PhasePeak, SavedRow,
 DEFAULT_WIDTH = 100
 _NARROW = 98  # below, some columns are left out
 _LEAST_WIDTH = 60
+_LEAST_CELL = 8
 _TOP = 6
 
 Size = Callable[[int], str]
@@ -30,15 +31,14 @@ def render(report: MemoryReport, *, width: int = DEFAULT_WIDTH, top: int = _TOP,
     """
     width = max(width, _LEAST_WIDTH)
     size: Size = _bytes if exact else format_size
-    wide = width >= _NARROW
     sections = [
         _flow(_head(report), width),
         _flow(_peak(report, size), width),
-        _phases(report, size, wide),
+        _phases(report, size, width),
         _flow(_boundary(report, size), width),
-        _categories(report, size, wide),
+        _categories(report, size, width),
         _blocks(report, size, top, width),
-        _flow(_saved_totals(report, size), width) + _saved_rows(report, size, top, wide),
+        _flow(_saved_totals(report, size), width) + _saved_rows(report, size, top, width),
     ]
     lines = "\n\n".join("\n".join(section) for section in sections if section).splitlines()
     return "\n".join(_clip(line.rstrip(), width) for line in lines)
@@ -68,7 +68,8 @@ def _seconds(nanoseconds: int) -> str:
 
 
 def _milliseconds(nanoseconds: int) -> str:
-    return f"{nanoseconds / 1e6:.0f}ms"
+    value = nanoseconds / 1e6
+    return f"{value:.1f}ms" if 0 < value < 10 else f"{value:.0f}ms"
 
 
 def _clip(line: str, width: int) -> str:
@@ -77,17 +78,34 @@ def _clip(line: str, width: int) -> str:
 
 
 def _shorten(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 2]}.."
+    """A text without its middle, if it is too long: both ends of an op and its slot or of a path tell something."""
+    if len(text) <= width:
+        return text
+    tail = (width - 2) // 3
+    return f"{text[: width - 2 - tail]}..{text[-tail:]}"
 
 
-def _table(rows: Sequence[Sequence[str]], right: Iterable[int], indent: str = "  ") -> list[str]:
-    """Rows as lines with aligned columns; the columns in ``right`` end at the same place."""
+def _table(rows: Sequence[Sequence[str]], width: int, right: Iterable[int], elastic: Sequence[int]) -> list[str]:
+    """Rows as lines with aligned columns.
+
+    Args:
+        rows: cells; the first row is the header.
+        width: the most columns of a line, as far as the elastic columns allow it.
+        right: the columns that are aligned to the right.
+        elastic: the columns whose text may be cut, the widest first.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    excess = sum(widths) + 2 * (len(widths) - 1) - width
+    while excess > 0:
+        widest = max(elastic, key=lambda number: widths[number])
+        if widths[widest] <= _LEAST_CELL:
+            break
+        widths[widest] -= 1
+        excess -= 1
     aligned = set(right)
     return [
-        indent
-        + "  ".join(
-            cell.rjust(wide) if number in aligned else cell.ljust(wide)
+        "  ".join(
+            cell.rjust(wide) if number in aligned else _shorten(cell, wide).ljust(wide)
             for number, (cell, wide) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
@@ -134,12 +152,12 @@ def _peak(report: MemoryReport, size: Size) -> list[str]:
         lines.append(
             f"      tracked {size(resident.tracked_bytes)} + pool slack {size(resident.pool_slack_bytes)}"
             f" + untracked {size(resident.untracked_bytes)} = RSS {size(resident.rss_bytes)}"
-            f"   (of {resident.samples} samples)"
+            f"   (RSS peak {size(resident.rss_peak_bytes)})"
         )
     return lines
 
 
-def _phases(report: MemoryReport, size: Size, wide: bool) -> list[str]:
+def _phases(report: MemoryReport, size: Size, width: int) -> list[str]:
     header = ["PHASE", "starts at", "peak", "added", "sec", f"peak in (worst of {max(report.steps, 1)} steps)"]
     rows = [header]
     devices = [report.peak.device, *(d.id for d in report.devices if d.id != report.peak.device)]
@@ -150,9 +168,10 @@ def _phases(report: MemoryReport, size: Size, wide: bool) -> list[str]:
                 rows.append(_phase_row(report, worst, size, several=len(devices) > 1))
     if len(rows) == 1:
         return []
-    if not wide:
+    if width < _NARROW:
         rows = [[*row[:3], row[5]] for row in rows]
-    return _table(rows, right=range(1, len(rows[0]) - 1), indent="")
+    last = len(rows[0]) - 1
+    return _table(rows, width, right=range(1, last), elastic=[last])
 
 
 def _phase_row(report: MemoryReport, worst: PhasePeak, size: Size, several: bool) -> list[str]:
@@ -186,7 +205,7 @@ def _boundary(report: MemoryReport, size: Size) -> list[str]:
     return ["   ".join(parts)]
 
 
-def _categories(report: MemoryReport, size: Size, wide: bool) -> list[str]:
+def _categories(report: MemoryReport, size: Size, width: int) -> list[str]:
     peak = report.peak
     if not peak.nbytes:
         return []
@@ -195,9 +214,10 @@ def _categories(report: MemoryReport, size: Size, wide: bool) -> list[str]:
         largest = next((block for block in peak.live if block.category == category), None)
         what = "" if largest is None else f"{_title(largest)} {size(largest.nbytes)}"
         rows.append([f"  {category}", size(nbytes), f"{nbytes / peak.nbytes:.1%}", what])
-    if not wide:
+    if width < _NARROW:
         rows = [[row[0], row[1], row[3]] for row in rows]
-    return _table(rows, right=range(1, len(rows[0]) - 1), indent="")
+    last = len(rows[0]) - 1
+    return _table(rows, width, right=range(1, last), elastic=[last])
 
 
 def _title(block: LiveBlock) -> str:
@@ -212,17 +232,16 @@ def _blocks(report: MemoryReport, size: Size, top: int, width: int) -> list[str]
     if not live:
         return []
     shown = live[:top]
-    room = max((width - 34) * 3 // 5, 16)
-    rows = [["size", "category", "what", "who holds it"]]
-    rows += [[size(b.nbytes), b.category, _shorten(_title(b), room), _held(b)] for b in shown]
-    lines = _table(rows, right=())
+    rows = [["  size", "category", "what", "who holds it"]]
+    rows += [[f"  {size(block.nbytes)}", block.category, _title(block), _held(block)] for block in shown]
+    lines = _table(rows, width, right=(), elastic=(2, 3))
     rest = live[len(shown) :]
     if rest:
         lines.append(f"  {size(sum(block.nbytes for block in rest))} in {len(rest)} more (memprof report --top N)")
     return lines
 
 
-_KINDS = {"saved_tensor": "saved for backward by", "engine": "engine, in", "optimizer": "optimizer,"}
+_KINDS = {"saved_tensor": "saved by", "engine": "engine, in", "optimizer": "optimizer,"}
 
 
 def _held(block: LiveBlock) -> str:
@@ -252,22 +271,22 @@ def _saved_totals(report: MemoryReport, size: Size) -> list[str]:
     return ["   ".join(part for part in parts if part)]
 
 
-def _saved_rows(report: MemoryReport, size: Size, top: int, wide: bool) -> list[str]:
+def _saved_rows(report: MemoryReport, size: Size, top: int, width: int) -> list[str]:
     rows = grouped(report.saved.rows)
     if not rows:
         return []
     shown, rest = rows[: max(top, 1) + 1], rows[max(top, 1) + 1 :]
-    table = [["module", "op: slot", "n", "raw", "resident", "policy", "pack", "unpack"]]
+    table = [["  module", "op: slot", "n", "raw", "resident", "policy", "pack", "unpack"]]
     table += [_saved_cells(row, size) for row in shown]
     if rest:
         table.append(_saved_cells(_sum(rest, f"{len(rest)} more rows", "", "", ""), size))
-    if not wide:
+    if width < _NARROW:
         table = [cells[:6] for cells in table]
-    return _table(table, right=(2, 3, 4, 6, 7))
+    return _table(table, width, right=(2, 3, 4, 6, 7), elastic=(0, 1, 5))
 
 
 def _saved_cells(row: SavedRow, size: Size) -> list[str]:
-    cells = [row.module, f"{row.op}: {row.slot}" if row.op else "", str(row.count), size(row.raw_bytes)]
+    cells = [f"  {row.module}", f"{row.op}: {row.slot}" if row.op else "", str(row.count), size(row.raw_bytes)]
     return [*cells, size(row.resident_bytes), row.policy, _milliseconds(row.pack_ns), _milliseconds(row.unpack_ns)]
 
 

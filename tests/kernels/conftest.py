@@ -1,4 +1,4 @@
-"""What the kernel tests share: both thread counts for every kernel, and arrays of awkward strides."""
+"""Fixtures of the kernel tests: every kernel is tried on several thread counts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from stowgrad.kernels import get_num_threads, set_num_threads
-
-Array = np.ndarray[Any, Any]
 
 
 @pytest.fixture(autouse=True)
@@ -41,13 +39,3 @@ def same_on_threads() -> Callable[[Callable[[], Any]], Any]:
         return outs
 
     return run
-
-
-def strided_like(x: Array) -> list[Array]:
-    """The same values at other strides: reversed axis order, every second element, reversed direction."""
-    x = np.asarray(x)
-    if x.ndim == 0:
-        return [x]
-    wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)[..., ::2]
-    wide[...] = x
-    return [x, np.ascontiguousarray(x.T).T, wide, np.ascontiguousarray(x[::-1])[::-1]]

@@ -9,7 +9,7 @@ import pytest
 
 from stowgrad.kernels.numpy_ import bits, elementwise, tiling
 
-from .conftest import Array, strided_like
+from .support import Array, strided_like
 
 UNARY = ["negative", "abs", "sign", "square", "exp", "sin", "cos", "tanh", "arctan", "expm1", "floor", "isnan"]
 BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "hypot", "arctan2", "less", "equal", "greater_equal"]
@@ -32,7 +32,14 @@ def test_unary(name: str, shape: tuple[int, ...], dtype: str, rng: np.random.Gen
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize(
     ("shape_x", "shape_y"),
-    [((), ()), ((0,), (1,)), ((3, 1), (1, 4)), ((600, 1000), (600, 1000)), ((600, 1000), (1000,)), ((600, 1), (1, 999))],
+    [
+        ((), ()),
+        ((0,), (1,)),
+        ((3, 1), (1, 4)),
+        ((600, 1000), (600, 1000)),
+        ((600, 1000), (1000,)),
+        ((600, 1), (1, 999)),
+    ],
 )
 def test_binary_broadcasts(
     name: str, shape_x: tuple[int, ...], shape_y: tuple[int, ...], rng: np.random.Generator

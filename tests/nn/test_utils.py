@@ -43,11 +43,15 @@ def test_small_gradients_stay_untouched():
 def test_large_gradients_do_not_depend_on_threads():
     values = np.random.default_rng(0).standard_normal(500_000).astype(np.float32)
     norms = []
-    for threads in (1, 2):
-        stowgrad.set_num_threads(threads)
-        parameter = nn.Parameter(stowgrad.zeros(values.size))
-        parameter.grad = stowgrad.tensor(values)
-        norms.append(nn.utils.clip_grad_norm_([parameter], 1e9).item())
+    before = stowgrad.get_num_threads()
+    try:
+        for threads in (1, 2):
+            stowgrad.set_num_threads(threads)
+            parameter = nn.Parameter(stowgrad.zeros(values.size))
+            parameter.grad = stowgrad.tensor(values)
+            norms.append(nn.utils.clip_grad_norm_([parameter], 1e9).item())
+    finally:
+        stowgrad.set_num_threads(before)
     assert norms[0] == norms[1]
     assert norms[0] == pytest.approx(float(np.linalg.norm(values.astype(np.float64))), rel=1e-6)
 

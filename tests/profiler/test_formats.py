@@ -77,7 +77,7 @@ def report():
         saved=Saved(2, 3, 208 * MIB, 136 * MIB, 0, 45_000_000, 48_000_000, rows),
         overhead=Overhead(1713, 3_100_000, 161 << 10),
         boundary=Boundary(2, 130 * MIB, 208 * MIB, 136 * MIB, 146 * MIB),
-        resident=Resident(210 * MIB, 146 * MIB, 3 * MIB, 9),
+        resident=Resident(210 * MIB, 146 * MIB, 3 * MIB, 211 * MIB, 9),
         exit_code=0,
         options={"record": "ledger"},
     )
@@ -91,7 +91,8 @@ overhead: 1,713 events, 3.1 ms (0.05% of the run), 161.0 KiB
 PEAK  146.0 MiB  on cpu, step 2, BACKWARD, in loss: CrossEntropyBackward0
       train.py:91
       on sim:0: 7.0 MiB
-      tracked 146.0 MiB + pool slack 3.0 MiB + untracked 61.0 MiB = RSS 210.0 MiB   (of 9 samples)
+      tracked 146.0 MiB + pool slack 3.0 MiB + untracked 61.0 MiB = RSS 210.0 MiB   (RSS peak
+      211.0 MiB)
 
 PHASE              starts at       peak       added   sec  peak in (worst of 3 steps)
   forward (cpu)     12.0 MiB  140.0 MiB  +128.0 MiB  0.00  loss: CrossEntropyBackward0
@@ -139,6 +140,12 @@ def test_no_line_is_wider_than_asked_for(report, width):
 
 def test_names_that_are_no_ascii_are_escaped(report):
     assert "gr\\xf6\\xdfe.py" in render(replace(report, command=("python", "größe.py")))
+
+
+def test_of_a_long_op_the_slot_stays_visible(report):
+    long = row("blocks.0.attn", "scaled_dot_product_attention_with_everything", "query", 1)
+    lines = render(replace(report, saved=replace(report.saved, rows=(long,))), width=80).splitlines()
+    assert next(line for line in lines if "scaled" in line).split("  ")[2].endswith(": query")
 
 
 def test_exact_bytes(report):

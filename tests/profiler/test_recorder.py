@@ -377,7 +377,27 @@ def test_parameters_that_are_kept_cost_nothing():
     with memory_profile() as prof:
         array, storage = lease(100, "parameter")
         save(array, storage)
+        save(array, storage, policy="recompute", resident_bytes=0)
     assert prof.report().saved.count == 0
+
+
+def test_parameters_that_are_copied_count():
+    with memory_profile() as prof:
+        array, storage = lease(100, "parameter")
+        save(array, storage, policy="disk", resident_bytes=0, offloaded_bytes=100)
+        save(array, storage, policy="fp16", resident_bytes=50)
+    saved = prof.report().saved
+    assert (saved.count, saved.resident_bytes, saved.offloaded_bytes) == (2, 50, 100)
+
+
+def test_what_recomputation_saves_is_not_counted_twice():
+    with memory_profile() as prof:
+        array, storage = lease(100)
+        save(array, storage, policy="recompute", resident_bytes=0)
+        with span("phase", "backward"), span("phase", "recompute"):
+            save(array, storage)
+    saved = prof.report().saved
+    assert (saved.count, saved.raw_bytes, saved.resident_bytes) == (1, 100, 0)
 
 
 def test_the_boundary_tells_what_forward_leaves():

@@ -56,7 +56,12 @@ class Attention(Op):
                 "scaled_dot_product_attention: Expected query, key, and value to have the same dtype, but got"
                 f" {q.dtype}, {k.dtype} and {v.dtype}"
             )
-        return ((*q.shape[:3], v.shape[3]), q.dtype), (q.shape[:3], q.dtype)
+        batch, heads, length = q.shape[:3]
+        return ((batch, length, heads, v.shape[3]), q.dtype), (q.shape[:3], q.dtype)
+
+    def arranged(self, arrays: list[Any]) -> list[Any]:
+        """Heads lie side by side in a row, as the layers around want them: joining them needs no copy."""
+        return [arrays[0].swapaxes(1, 2), arrays[1]]
 
     def kernel(self, k: Any, query: Any, key: Any, value: Any, mask: Any, *rest: Any) -> None:
         causal, scale, out, lse = rest
@@ -109,7 +114,10 @@ class AttentionBackward(Op):
     outputs = 3
 
     def infer(self, grad: Any, q: Any, k: Any, v: Any, *rest: Any) -> tuple[Spec, ...]:
-        return tuple((array.shape, array.dtype) for array in (q, k, v))
+        return tuple(((b, t, h, d), q.dtype) for b, h, t, d in (q.shape, k.shape, v.shape))
+
+    def arranged(self, arrays: list[Any]) -> list[Any]:
+        return [array.swapaxes(1, 2) for array in arrays]
 
     def kernel(self, k: Any, grad: Any, query: Any, key: Any, value: Any, mask: Any, *rest: Any) -> None:
         out, lse, causal, scale, *grads = rest

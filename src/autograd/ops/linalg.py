@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
-
-import numpy as np
 
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec, broadcast_shapes
@@ -102,10 +101,14 @@ class Linear(Op):
         return x.shape
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        results = do(linear_backward, grads[0], *saved, node.op_attrs, node.needs_grad)
+        return tuple(result if needed else None for result, needed in zip(results, node.needs_grad, strict=True))
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, weight = saved
         (grad,) = grads
         needs_x, needs_weight, needs_bias = node.needs_grad
-        rows = do(reshape, grad, (int(np.prod(grad.shape[:-1])), grad.shape[-1]))
+        rows = do(reshape, grad, (math.prod(grad.shape[:-1]), grad.shape[-1]))
         by_x = do(reshape, do(matmul, rows, weight), node.op_attrs) if needs_x else None
         by_weight = None
         if needs_weight:
@@ -115,5 +118,25 @@ class Linear(Op):
         return by_x, by_weight, by_bias
 
 
+class LinearBackward(Op):
+    """The gradients of input, weight and bias; those that are not needed are empty."""
+
+    name = "linear_backward"
+    inputs = 3
+    outputs = 3
+
+    def infer(self, grad: Any, x: Any, weight: Any, shape: tuple[int, ...], needs: Any) -> tuple[Spec, ...]:
+        shapes = (shape, (grad.shape[-1], shape[-1]), grad.shape[-1:])
+        return tuple((s if needed else (0,), grad.dtype) for s, needed in zip(shapes, needs, strict=True))
+
+    def kernel(self, k: Any, grad: Any, x: Any, weight: Any, shape: tuple[int, ...], needs: Any, *outs: Any) -> None:
+        rows = math.prod(shape[:-1])
+        grad_x, grad_w, grad_b = (out if needed else None for out, needed in zip(outs, needs, strict=True))
+        flat_x = None if grad_x is None else grad_x.reshape(rows, shape[-1])
+        inputs = None if x is None else x.reshape(rows, shape[-1])
+        k.linear_backward(grad.reshape(rows, grad.shape[-1]), inputs, weight, flat_x, grad_w, grad_b)
+
+
 matmul = Matmul()
 linear = Linear()
+linear_backward = LinearBackward()

@@ -10,6 +10,7 @@ from ..record import Do, Slot, Spec
 from .elementwise import add, mul, rsqrt, square, sub
 from .recompose import differentiated
 from .reduce import mean
+from .sum_to import sum_to
 
 
 class LayerNorm(Op):
@@ -63,12 +64,16 @@ class LayerNorm(Op):
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, weight, _, mu, rstd = saved
+        if x is None:
+            return None, None, _by_bias(do, node, grads[0])
         results = do(layer_norm_backward, grads[0], x, weight, mu, rstd, node.op_attrs[0], node.needs_grad)
         return tuple(result if needed else None for result, needed in zip(results, node.needs_grad, strict=True))
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, weight, bias = saved[:3]
         shape, eps = node.op_attrs
+        if x is None:
+            return None, None, _by_bias(do, node, grads[0])
         dims = tuple(range(-len(shape), 0))
 
         def compose(x: Any, weight: Any, bias: Any) -> Any:
@@ -78,6 +83,11 @@ class LayerNorm(Op):
             return y if bias is None else add(y, bias)
 
         return differentiated(compose, (x, weight, bias), node.needs_grad, grads[0])
+
+
+def _by_bias(do: Do, node: Any, grad: Any) -> Any:
+    """The gradient of the bias where nothing else needs one, and so nothing was saved."""
+    return do(sum_to, grad, node.op_attrs[0])
 
 
 class LayerNormBackward(Op):

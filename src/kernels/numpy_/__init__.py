@@ -19,6 +19,7 @@ from .attention import (
 )
 from .bits import (
     packed_size,
+    unpack_mask,
 )
 from .dropout import (
     dropout,
@@ -107,9 +108,14 @@ from .embedding import (
 from .error_function import (
     erf,
 )
+from .index import (
+    gather,
+    gather_backward,
+)
 from .linalg import (
     matmul,
 )
+from .linear import linear, linear_backward
 from .loss import (
     cross_entropy,
     cross_entropy_backward,
@@ -207,6 +213,8 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "gather",
+    "gather_backward",
     "gelu",
     "gelu_backward",
     "greater",
@@ -220,6 +228,8 @@ __all__ = [
     "layer_norm_backward",
     "less",
     "less_equal",
+    "linear",
+    "linear_backward",
     "linear_cross_entropy",
     "linear_cross_entropy_backward",
     "log",
@@ -277,5 +287,6 @@ __all__ = [
     "tanh_backward",
     "trunc",
     "uniform",
+    "unpack_mask",
     "where",
 ]

@@ -30,3 +30,8 @@ def select_tile(x: Array, mask_bits: Array, where: slice, out: Array, mask: Arra
     keep = np.unpackbits(mask_bits[where.start >> 3 : packed_size(where.stop)], count=where.stop - where.start)
     np.negative(keep.view(np.int8), out=mask)  # 1 -> all ones
     np.bitwise_and(x.view(mask.dtype), mask, out=out.view(mask.dtype))
+
+
+def unpack_mask(mask_bits: Array, out: Array) -> None:
+    """Ones and zeros of a packed mask, in the shape and dtype of ``out``."""
+    out.reshape(-1)[...] = np.unpackbits(mask_bits, count=out.size)

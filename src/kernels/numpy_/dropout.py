@@ -75,7 +75,7 @@ def dropout_backward(grad: Array, mask_bits: Array, grad_x: Array, *, p: float) 
 
 
 def _scale(p: float) -> float:
-    return 1 / (1 - p) if p < 1 else 0.0
+    return 1 / (1 - p) if p < 1 else 1.0  # no bit is set then
 
 
 def _draw_tile(keep: Array, tied: Array, start: int, p: float, key: int, counter: int) -> None:

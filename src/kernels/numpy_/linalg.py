@@ -11,6 +11,7 @@ from .tiling import contiguous
 
 _LARGE_PRODUCT = 1 << 24  # multiplications: from here on BLAS's own threads pay off
 _TILE_PRODUCT = 1 << 23  # multiplications of a tile of small products
+_LEAST_ROWS, _MOST_ROWS = 192, 512  # of a task: a core runs at full speed from about 256 rows on
 
 
 def matmul(a: Array, b: Array, out: Array) -> None:
@@ -19,7 +20,10 @@ def matmul(a: Array, b: Array, out: Array) -> None:
     a, b = _blas_ready(a), _blas_ready(b)
     batch = out.shape[:-2]
     if a.ndim < 2 or b.ndim < 2 or math.prod(batch) < 2 or out.size == 0:
-        np.matmul(a, b, out=out)
+        if a.ndim == b.ndim == 2 and math.prod(a.shape) * b.shape[1] >= _LARGE_PRODUCT:
+            _shared_out(a, b, out)
+        else:
+            np.matmul(a, b, out=out)
         return
     each = a.shape[-2] * a.shape[-1] * b.shape[-1]
     if each >= _LARGE_PRODUCT:
@@ -36,6 +40,27 @@ def matmul(a: Array, b: Array, out: Array) -> None:
 
     inner = each * math.prod(batch[1:])
     parallel_slices(tile, batch[0], max(1, _TILE_PRODUCT // max(inner, 1)))
+
+
+def rows_per_task(rows: int) -> int:
+    """Rows of a product that one thread takes at a time: enough for BLAS's full speed, and work for every thread."""
+    return min(max(-(-rows // get_num_threads()), _LEAST_ROWS), _MOST_ROWS)
+
+
+def _shared_out(a: Array, b: Array, out: Array) -> None:
+    """A large product by rows, or by columns where there are few rows: BLAS works on one thread in each task."""
+    rows, columns = out.shape
+
+    def by_rows(part: slice) -> None:
+        np.matmul(a[part], b, out=out[part])
+
+    def by_columns(part: slice) -> None:
+        np.matmul(a, b[:, part], out=out[:, part])
+
+    if rows >= columns:
+        parallel_slices(by_rows, rows, rows_per_task(rows))
+    else:
+        parallel_slices(by_columns, columns, rows_per_task(columns))
 
 
 def _blas_ready(x: Array) -> Array:

@@ -17,6 +17,7 @@ from .rows import combine, reduce_rows, sum_of_columns
 from .tiling import FLOAT32, FLOAT64, DType, contiguous, copy_tiled, rows_per_tile, tile_size
 
 _LEAST_CHUNK = 64
+_SMALL = 2048  # elements: so few are reduced by one call, whatever the axes
 _TILES_TOGETHER = 4  # one step is short: see the note in tiling.py
 
 
@@ -93,6 +94,10 @@ def _kept_shape(x: Array, axes: tuple[int, ...] | None) -> tuple[int, ...]:
 
 
 def _reduce(ufunc: np.ufunc, x: Array, out: Array, axes: tuple[int, ...] | None, working: DType) -> None:
+    if x.size <= _SMALL and x.dtype == working:
+        gone = x.ndim if axes is None else len(axes)
+        ufunc.reduce(x, axis=axes, out=out if out.ndim == x.ndim - gone else out.reshape(_kept_shape(x, axes)))
+        return
     reduced = [axes is None] * x.ndim
     for axis in axes or ():
         reduced[axis] = True

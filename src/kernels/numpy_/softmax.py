@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..executor import Array, parallel_for
+from ..executor import Array, parallel_for, scratch_sets
 from .rows import max_of_rows, sum_of_rows
-from .tiling import contiguous, contiguous_in, map_tiles, tile_size
+from .tiling import UNTILED, contiguous, contiguous_in, map_tiles, tile_size
 
 
 def softmax(x: Array, out: Array, *, axis: int = -1) -> None:
@@ -59,12 +59,17 @@ def _along(body: Callable[..., None], arrays: list[Array], axis: int, *, with_bl
     scratch block if ``with_block``.
     """
     shape, dtype = arrays[0].shape, arrays[0].dtype
-    if not shape or arrays[0].size == 0:
-        if arrays[0].size:
-            body(*[a.reshape(1, 1) for a in arrays], *[np.empty((1, 1), dtype)] * (1 + with_block))
+    if arrays[0].size == 0:
         return
+    if not shape:
+        arrays, shape = [array.reshape(1) for array in arrays], (1,)
     axis %= len(shape)
     length, inner = shape[axis], math.prod(shape[axis + 1 :])
+    if inner == 1 and arrays[0].size <= UNTILED:
+        rows = arrays[0].size // length
+        specs = [((rows, 1), dtype)] + [((rows, length), dtype)] * with_block
+        body(*[a.reshape(rows, a.shape[axis]) for a in arrays], *scratch_sets(1, specs)[0])
+        return
     cubes = [a.reshape(-1, a.shape[axis], inner) for a in arrays]
     outer = len(cubes[0])
     tile = max(tile_size(arrays[0].size, dtype), length)

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ... import memory
-from ..executor import Array, get_num_threads, parallel_for, parallel_slices, scratch
+from ..executor import Array, get_num_threads, parallel_for, parallel_slices, scratch, scratch_sets
 
 DType: TypeAlias = np.dtype[Any]
 
@@ -101,11 +101,7 @@ def map_tiles(body: Callable[..., Any], arrays: Sequence[Array], scratch_dtypes:
     tile = tile_size(size, arrays[-1].dtype)
     specs = [((tile,), dtype) for dtype in scratch_dtypes]
     if size <= tile:
-
-        def whole(index: int, *buffers: Array) -> None:
-            body(*arrays, *[buffer.reshape(shape) for buffer in buffers])
-
-        parallel_for(whole, 1, specs)
+        body(*arrays, *scratch_sets(1, [(shape, dtype) for dtype in scratch_dtypes])[0])
     elif all(map(is_contiguous, arrays)):
         flat = [array.reshape(-1) for array in arrays]
 

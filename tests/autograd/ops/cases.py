@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import stowgrad
 import stowgrad.autograd.ops
 from stowgrad.autograd.ops import (
     activation,
@@ -47,6 +48,12 @@ class Case(NamedTuple):
     def needs(self) -> tuple[bool, ...]:
         """Which inputs are differentiated."""
         return tuple(array.dtype.kind == "f" for array in self.inputs)
+
+    def tensors(self, dtype: Any = None, needs: tuple[bool, ...] | None = None) -> list[Any]:
+        """The inputs as leaves, those of floats in another dtype if one is given."""
+        chosen = self.needs if needs is None else needs
+        arrays = [a.astype(dtype) if dtype is not None and a.dtype.kind == "f" else a for a in self.inputs]
+        return [stowgrad.tensor(a, requires_grad=needed) for a, needed in zip(arrays, chosen, strict=True)]
 
 
 _rng = np.random.default_rng(2024)
@@ -177,6 +184,8 @@ OTHER = [
     Case("index_backward", lambda x, i: shape.gather_backward(x, i, (4, 3)), (rand(3, 3), np.array([0, 2, 2]))),
     Case("cat", lambda x, y, z: shape.cat((x, y, z), 1), (rand(2, 1), rand(2, 3), rand(2, 2))),
     Case("cat", lambda x, y: shape.cat((x, y), -2), (rand(1, 2), rand(3, 2)), "first"),
+    Case("split", lambda x: shape.split(x, (1, 2), 1), (rand(2, 3),)),
+    Case("split", lambda x: shape.split(x, (1, 2), 1)[1], (rand(2, 3),), "one part unused"),
     Case("sum_to", lambda x: sum_to.sum_to(x, (1, 4)), (rand(2, 3, 4),)),
     Case("expand", lambda x: sum_to.expand(x, (2, 3, -1)), (rand(3, 1, 1)[:, 0].reshape(3, 1),)),
     Case("matmul", linalg.matmul, (rand(3, 4), rand(4, 2)), "matrices"),
@@ -191,6 +200,7 @@ OTHER = [
     Case("linear", linalg.linear, (rand(4), rand(5, 4), rand(5)), "one row"),
     Case("native_layer_norm", lambda x, w, b: norm.layer_norm(x, (4,), w, b), (rand(2, 3, 4), rand(4), rand(4))),
     Case("native_layer_norm", lambda x: norm.layer_norm(x, (3, 4)), (rand(2, 3, 4),), "plain, two dimensions"),
+    Case("native_layer_norm", lambda x, w, b: norm.layer_norm(x, (4,), w, b), (rand(1, 4), rand(4), rand(4)), "a row"),
     Case("native_layer_norm", lambda x, w: norm.layer_norm(x, (4,), w), (rand(3, 4), rand(4)), "no bias"),
     Case("embedding", embedding.embedding, (np.array([[1, 0], [3, 1]]), rand(4, 3))),
     Case("embedding", lambda i, w: embedding.embedding(i, w, 1), (np.array([1, 0, 3, 1]), rand(4, 3)), "no gradient"),
@@ -230,7 +240,7 @@ OTHER = [
 CASES = [*_unary_cases(), *_binary_cases(), *(case for case in OTHER if case.label != "no gradient")]
 
 # Ops without a derivative: their results never require grad.
-NOT_DIFFERENTIABLE = {"eq", "ne", "lt", "le", "gt", "ge", "argmax", "mask_of_bits"}
+NOT_DIFFERENTIABLE = {"eq", "ne", "lt", "le", "gt", "ge", "argmax", "mask_of_bits", "zeros_of"}
 # Fused gradients, which only run where nothing is recorded; the cases of the op before `_backward` run them.
 FUSED = {
     "tanh_backward",
@@ -259,3 +269,16 @@ def all_records() -> dict[str, type[Record]]:
         if cls.name and cls.__module__.startswith(stowgrad.autograd.ops.__name__):
             found[cls.name] = cls
     return found
+
+
+def nodes_of(results: Any) -> list[Any]:
+    """All nodes that a result, or several, come from, the accumulators of leaves left out."""
+    results = results if isinstance(results, tuple) else (results,)
+    found: dict[Any, None] = {}
+    pending = [result.grad_fn for result in results]
+    while pending:
+        node = pending.pop()
+        if node is not None and node not in found and hasattr(node, "record"):
+            found[node] = None
+            pending += [edge[0] for edge in node.next_functions]
+    return list(found)

@@ -1,0 +1,74 @@
+"""The linear layer: a product of matrices with the bias added while the rows are in the cache, and its gradients."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from ..executor import Array, get_num_threads, parallel_for
+from .linalg import rows_per_task
+from .tiling import unit_rows
+
+# Below this many multiplications a product is left to one BLAS call: splitting would cost more than it gains.
+_SPLIT_WORK = 1 << 23
+
+
+def linear(x: Array, weight: Array, bias: Array | None, out: Array) -> None:
+    """``out = x @ weight.T + bias`` for a matrix ``x``."""
+
+    def rows(part: slice) -> None:
+        np.matmul(x[part], weight.T, out=out[part])
+        if bias is not None:
+            np.add(out[part], bias, out=out[part])
+
+    _run(_parts(rows, len(x), len(x) * weight.size))
+
+
+def linear_backward(
+    grad: Array, x: Array | None, weight: Array | None, grad_x: Array | None, grad_w: Array | None, grad_b: Array | None
+) -> None:
+    """The gradients of `linear` that are asked for: those that are not None. All in one go, so that no thread waits.
+
+    Args:
+        grad: (rows, out_features).
+        x: (rows, in_features), read for ``grad_w``.
+        weight: (out_features, in_features), read for ``grad_x``.
+        grad_x, grad_w, grad_b: outs, of the shapes of input, weight and bias.
+    """
+    grad = unit_rows(grad)
+    features = grad.shape[1]
+    tasks: list[Callable[[], None]] = []
+    if x is not None and grad_w is not None:
+        tasks += _parts(functools.partial(_weight_part, grad, x, grad_w), features, grad.size * x.shape[1])
+    if grad_b is not None:
+        ones = np.ones(len(grad), grad.dtype)
+        tasks += _parts(functools.partial(_bias_part, grad, ones, grad_b), features, grad.size)
+    if weight is not None and grad_x is not None:
+        tasks += _parts(functools.partial(_input_part, grad, weight, grad_x), len(grad), grad.size * weight.shape[1])
+    _run(tasks)
+
+
+def _weight_part(grad: Array, x: Array, grad_w: Array, part: slice) -> None:
+    np.matmul(grad[:, part].T, x, out=grad_w[part])
+
+
+def _bias_part(grad: Array, ones: Array, grad_b: Array, part: slice) -> None:
+    np.matmul(ones, grad[:, part], out=grad_b[part])  # a sum of columns, at BLAS's speed
+
+
+def _input_part(grad: Array, weight: Array, grad_x: Array, part: slice) -> None:
+    np.matmul(grad[part], weight, out=grad_x[part])
+
+
+def _parts(function: Callable[[slice], None], length: int, work: int) -> list[Callable[[], None]]:
+    """Calls of a function for the parts of a range: one if there is little work."""
+    step = rows_per_task(length) if work >= _SPLIT_WORK else max(length, 1)
+    parts = [slice(start, min(start + step, length)) for start in range(0, max(length, 1), step)]
+    return [functools.partial(function, part) for part in parts]
+
+
+def _run(tasks: list[Callable[[], None]]) -> None:
+    get_num_threads()  # BLAS follows our setting from the first product on
+    parallel_for(lambda number: tasks[number](), len(tasks))
