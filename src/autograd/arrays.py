@@ -47,3 +47,8 @@ def _do_on_cpu(op: Any, *args: Any) -> Any:
 def do_on_tensors(op: Any, *args: Any) -> Any:
     """Run an op on tensors, recorded."""
     return op(*args)
+
+
+def overlaps_itself(array: Any) -> bool:
+    """Whether elements of an array lie in the same place, as after `expand`."""
+    return any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..kernels import backend
@@ -19,7 +20,7 @@ def _as_tuple(values: Any) -> tuple[Any, ...]:
         return ()
     if isinstance(values, Variable | GradientEdge):
         return (values,)
-    return tuple(values)
+    return tuple(values) if isinstance(values, Iterable) else (values,)
 
 
 def _filled_like(tensor: Any, value: int) -> Any:
@@ -101,10 +102,11 @@ def backward(
     wanted = _as_tuple(inputs)
     if inputs is not None and not wanted:
         raise RuntimeError("'inputs' argument to backward() cannot be empty")
+    edges = [_edge_of_input(number, tensor) for number, tensor in enumerate(wanted)]
     for tensor in wanted:
-        if tensor._grad_fn is not None:
+        if isinstance(tensor, Variable) and tensor._grad_fn is not None:
             tensor.retain_grad()
-    task = GraphTask(keep, create_graph, [gradient_edge(tensor) for tensor in wanted], accumulate=True)
+    task = GraphTask(keep, create_graph, edges, accumulate=True)
     task.run(_roots(roots, _as_tuple(grad_tensors), task))
 
 

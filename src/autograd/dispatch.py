@@ -40,7 +40,8 @@ class Op(Record):
 
     def run_arrays(self, device: Device, *args: Any) -> Any:
         """Compute on arrays of a device, recording nothing: what formulas of other ops call in backward."""
-        results = execute(self, device, list(args), "temporary")
+        with events.span("op", self.name, self):
+            results = execute(self, device, list(args), "temporary")
         return results[0][0] if self.outputs == 1 else tuple([array for array, _ in results[: self.outputs]])
 
     def __call__(self, *args: Any) -> Any:
@@ -49,6 +50,13 @@ class Op(Record):
 
 def apply(op: Record, *args: Any) -> Any:
     """Run an op on tensors (first) and attributes (after them), and record it if a gradient may be asked for."""
+    if not events.observers:
+        return _apply(op, *args)
+    with events.span("op", op.name, op):
+        return _apply(op, *args)
+
+
+def _apply(op: Record, *args: Any) -> Any:
     tensors = args[: op.inputs]
     device = common_device(op.name, tensors)
     arrays = [tensor._array if isinstance(tensor, Variable) else tensor for tensor in tensors]
@@ -64,19 +72,6 @@ def apply(op: Record, *args: Any) -> Any:
 
 def execute(op: Record, device: Device, args: list[Any], category: str) -> list[tuple[Any, Storage]]:
     """Compute an op on arrays: its results, auxiliary ones included, each with its storage."""
-    watching = events.observers
-    if not watching:
-        return _execute(op, device, args, category)
-    for observer in watching:
-        observer.begin("op", op.name, op)
-    try:
-        return _execute(op, device, args, category)
-    finally:
-        for observer in watching:
-            observer.end("op", op.name)
-
-
-def _execute(op: Record, device: Device, args: list[Any], category: str) -> list[tuple[Any, Storage]]:
     source = pool(device)
     leased = [source.lease(shape, dtype, category) for shape, dtype in op.infer(*args)]
     outs = op.arranged([array for array, _ in leased])
@@ -131,6 +126,8 @@ def record(
             out._grad_fn = node
             out._output_nr = number
             out._requires_grad = True
+    for observer in events.observers:
+        observer.recorded(node)
     return node
 
 

@@ -21,6 +21,7 @@ from ..memory import events
 from ..saved_tensors.saved_variable import Edge
 from .node import AccumulateGrad
 from .values import OnArrays, OnTensors
+from .variable import Metadata
 
 # A gradient on its way: an array, or a tensor under create_graph.
 Gradient: TypeAlias = Any
@@ -184,7 +185,7 @@ class GraphTask:
             for hook in hooks:
                 gradients[number] = self.values.call_hook(hook, gradients[number], node)
             if retained is not None and gradients[number] is not None:
-                retained._metadata().grad = self.values.kept(gradients[number], owned=False)
+                self._accumulate(retained._metadata(), gradients[number], owned=False)
         for number in self._by_node.get(node, ()):
             self.captured[node, number] = gradients[number]
 
@@ -197,6 +198,11 @@ class GraphTask:
         gradient = gradients[0]
         if gradient is None or not leaf._requires_grad or not self.accumulate:
             return
+        if self.restricted and node not in self._by_node:  # a root that is not among the inputs
+            return
+        self._accumulate(meta, gradient, owned)
+
+    def _accumulate(self, meta: Metadata, gradient: Gradient, owned: bool) -> None:
         with _accumulation:
             if meta.grad is None:
                 meta.grad = self.values.kept(gradient, owned)

@@ -83,12 +83,13 @@ class Function(metaclass=_FunctionType):
         Tensors inside lists or dicts are not tracked.
         """
         node = FunctionNode(cls._record, args)
-        with Under(grad_enabled=False), events.span("op", cls.__name__, cls._record):
-            result = cls.forward(node, *args, **kwargs)
-        outputs = tuple(result) if isinstance(result, tuple | list) else (result,)
-        wrapped = _own_outputs(args, outputs)
-        if current().grad_enabled and True in node.needs_grad:
-            _record(node, args, outputs, wrapped)
+        with events.span("op", cls.__name__, cls._record):
+            with Under(grad_enabled=False):
+                result = cls.forward(node, *args, **kwargs)
+            outputs = tuple(result) if isinstance(result, tuple | list) else (result,)
+            wrapped = _own_outputs(args, outputs)
+            if current().grad_enabled and True in node.needs_grad:
+                _record(node, args, outputs, wrapped)
         node.forget_forward()
         if isinstance(result, tuple):
             return wrapped
@@ -122,6 +123,8 @@ def _record(node: FunctionNode, args: tuple[Any, ...], outputs: tuple[Any, ...],
     for number, (given, out) in enumerate(zip(outputs, wrapped, strict=True)):
         if isinstance(out, Variable) and id(given) not in excluded and out._array.dtype.kind in "fcV":
             out._grad_fn, out._output_nr, out._requires_grad = node, number, True
+    for observer in events.observers:
+        observer.recorded(node)
 
 
 def _save(node: FunctionNode, number: int, value: Any, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from ..kernels import backend
 from ..memory import META, pool
 from ..saved_tensors.state import current
+from .arrays import overlaps_itself
 from .ops.cast import copy_between
 from .ops.elementwise import Binary
 from .ops.promotion import category
@@ -29,13 +30,11 @@ def check_writable(name: str, target: Any, *operands: Any) -> None:
     """
     if current().grad_enabled:
         _check_history(name, target, operands)
-    array = target._array
-    if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
-        if target._storage.device is not META:
-            raise RuntimeError(
-                f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single"
-                " memory location. Please clone() the tensor before performing the operation."
-            )
+    if overlaps_itself(target._array) and target._storage.device is not META:
+        raise RuntimeError(
+            f"{name}: unsupported operation: more than one element of the written-to tensor refers to a single"
+            " memory location. Please clone() the tensor before performing the operation."
+        )
 
 
 def _check_history(name: str, target: Any, operands: tuple[Any, ...]) -> None:

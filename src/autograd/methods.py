@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any, Self
 
 from . import inplace
+from .dispatch import SCALARS
 from .ops import activation, elementwise, linalg, reduce, shape
 from .ops.cast import clone
 from .ops.reduce import Dims
 from .ops.sum_to import expand
 from .record import normalize_dim
+
+
+def _is_comparable(other: object) -> bool:
+    """Whether a comparison is about elements; with None and the like Python compares identities."""
+    return isinstance(other, SCALARS) or hasattr(other, "dtype")
 
 
 class MathMethods:
@@ -57,10 +63,10 @@ class MathMethods:
         return elementwise.abs(self)
 
     def __eq__(self, other: object) -> Any:
-        return elementwise.eq(self, other)
+        return elementwise.eq(self, other) if _is_comparable(other) else NotImplemented
 
     def __ne__(self, other: object) -> Any:
-        return elementwise.ne(self, other)
+        return elementwise.ne(self, other) if _is_comparable(other) else NotImplemented
 
     def __lt__(self, other: Any) -> Any:
         return elementwise.lt(self, other)

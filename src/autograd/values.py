@@ -10,7 +10,7 @@ import numpy as np
 from ..kernels import backend
 from ..memory import META, storage_of
 from ..saved_tensors.state import Under, current
-from .arrays import do_on, do_on_tensors
+from .arrays import do_on, do_on_tensors, overlaps_itself
 from .node import Node
 from .ops.cast import clone
 from .ops.elementwise import add
@@ -83,6 +83,8 @@ class OnArrays:
         """A leaf's gradient with more added to it: in place, it stays the same tensor."""
         if grad._requires_grad:
             return add(grad, self.tensor(gradient))
+        if overlaps_itself(grad._array) and grad._storage.device is not META:  # a user's expanded tensor
+            return self.kept(self.add(grad._array, gradient), owned=True)
         _add_in_place(grad._array, gradient)
         grad._storage.version += 1
         return grad

@@ -35,6 +35,9 @@ class Observer:
     def end(self, kind: str, name: str) -> None:
         """The innermost span of that kind and name closed."""
 
+    def recorded(self, node: Any) -> None:
+        """A node was added to the graph, inside the span of its op."""
+
     def saved(self, record: Any) -> None:
         """A value was saved for backward (see ``saved_tensors.hooks.SavedRecord``)."""
 

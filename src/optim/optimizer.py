@@ -114,7 +114,7 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with events.span("phase", "optimizer"), no_grad():
+        with events.span("phase", "optimizer", self), no_grad():
             work = [
                 (param, param.grad, group)
                 for group in self.param_groups

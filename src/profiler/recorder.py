@@ -215,7 +215,7 @@ class Recorder(events.Observer):
     def _node_span(self, name: str, node: object, parent: Span | None) -> Span:
         """A node takes module and line from its op in forward, if that was recorded."""
         span = Span("node", name, name, "" if parent is None else parent.module, parent)
-        origin = self._origins.get(getattr(node, "number", -1))
+        origin = self._origins.get(getattr(node, "sequence_nr", -1))
         if origin is not None:
             span.module, span.site = origin
         return span
@@ -284,7 +284,7 @@ class Recorder(events.Observer):
         now = perf_counter_ns()
         span = self._tops.get(get_ident())
         origins = self._origins
-        origins[node.number] = ("" if span is None else span.module, user_site(2))
+        origins[node.sequence_nr] = ("" if span is None else span.module, user_site(2))
         if len(origins) > _MOST_ORIGINS:
             origins.pop(next(iter(origins)), None)
         if self.book.default != "forward":

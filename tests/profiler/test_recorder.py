@@ -66,7 +66,7 @@ class Adam:
 
 class Node:
     def __init__(self, number):
-        self.number = number
+        self.sequence_nr = number
 
 
 @contextmanager
