@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,9 +18,9 @@ from training import MODES
 
 from stowgrad.memory import format_size
 
-EXAMPLES = Path(__file__).resolve().parent
-MEMPROF = EXAMPLES.parent / "tools" / "memprof.py"
-TRAIN = EXAMPLES / "train_text.py"
+EXAMPLES = Path(os.path.relpath(Path(__file__).resolve().parent))
+MEMPROF = str(EXAMPLES.parent / "tools" / "memprof.py")
+TRAIN = str(EXAMPLES / "train_text.py")
 LOSSY = ("bfloat16",)
 REPORTED_MODE = "combined"
 _REPORTED_STEPS = 3
@@ -50,7 +51,7 @@ def train(mode: str, settings: list[str], scratch: str) -> dict[str, Any]:
     """Train in one mode and return its figures; plain training also shows a text by the model."""
     print(f"== {mode}: what backward needs is {MODES[mode]}", flush=True)
     figures = Path(scratch, f"{mode}.json")
-    command = [sys.executable, str(TRAIN), "--mode", mode, "--directory", scratch, "--json", str(figures), *settings]
+    command = [sys.executable, TRAIN, "--mode", mode, "--directory", scratch, "--json", str(figures), *settings]
     sample: list[str] = [] if mode == "plain" else ["--sample", "0"]
     subprocess.run([*command, *sample], check=True)
     print(flush=True)
@@ -97,11 +98,12 @@ def print_table(results: list[dict[str, Any]]) -> None:
 
 
 def report(settings: list[str], scratch: str) -> None:
-    """Record a few steps with memprof, which prints its report."""
-    print(f"== memprof run train_text.py --mode {REPORTED_MODE} {' '.join(settings)}\n", flush=True)
-    profile = Path(scratch, "profile.json")
-    command = [sys.executable, str(MEMPROF), "run", "--output", str(profile), str(TRAIN), "--mode", REPORTED_MODE]
-    subprocess.run([*command, "--quiet", "--directory", scratch, *settings], check=True)
+    """Record a few steps with memprof and show its report."""
+    print(f"== memprof run train_text.py --mode {REPORTED_MODE} {' '.join(settings)}; memprof report\n", flush=True)
+    profile = str(Path(scratch, "profile.json"))
+    program = [TRAIN, "--mode", REPORTED_MODE, "--quiet", *settings]
+    subprocess.run([sys.executable, MEMPROF, "run", "--quiet", "--output", profile, *program], check=True)
+    subprocess.run([sys.executable, MEMPROF, "report", profile], check=True)
 
 
 if __name__ == "__main__":

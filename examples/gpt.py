@@ -82,11 +82,14 @@ class GPT(nn.Module):
         self._initialise()
 
     def _initialise(self) -> None:
-        """Small weights; those that end in the sum over all blocks are smaller the more blocks there are."""
+        """Layers keep the scale of what goes in, about; those that end in the sum over all blocks add little to it."""
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
-                ends_in_sum = name.endswith(("attention.out.weight", "down.weight"))
-                std = 0.02 / math.sqrt(2 * self.config.layers) if ends_in_sum else 0.02
+                std = self.config.width**-0.5
+                if name.startswith("blocks."):
+                    std /= 2
+                if name.endswith(("attention.out.weight", "down.weight")):
+                    std /= math.sqrt(2 * self.config.layers)
                 nn.init.normal_(parameter, 0.0, std)
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)

@@ -52,8 +52,8 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     run = parser.add_argument_group("the run: two runs with the same of these train the same model")
     run.add_argument("--steps", type=_count, default=300, metavar="N")
     run.add_argument("--batch", type=_count, default=8, metavar="N", help="windows of text a step (8)")
-    run.add_argument("--seed", type=int, default=0, metavar="N")
-    run.add_argument("--learning-rate", type=_rate, default=2e-3, metavar="X", help="the highest (0.002)")
+    run.add_argument("--seed", type=_seed, default=0, metavar="N")
+    run.add_argument("--learning-rate", type=_rate, default=4e-3, metavar="X", help="the highest (0.004)")
     run.add_argument("--layers", type=_count, default=4, metavar="N")
     run.add_argument("--heads", type=_count, default=4, metavar="N")
     run.add_argument("--width", type=_count, default=128, metavar="N")
@@ -79,6 +79,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, got {text!r}")
+    return int(text)
+
+
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -100,9 +106,12 @@ def _probability(text: str) -> float:
 
 def _device(text: str) -> str:
     try:
-        return str(as_device(text))
+        device = as_device(text)
     except (ValueError, RuntimeError) as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    if device.type == "meta":
+        raise argparse.ArgumentTypeError("expected a device that computes, got 'meta'")
+    return str(device)
 
 
 def prepare(options: argparse.Namespace) -> Training:
@@ -120,13 +129,19 @@ def prepare(options: argparse.Namespace) -> Training:
             pass
     if options.threads:
         stowgrad.set_num_threads(options.threads)
-    text = None if options.text is None else Path(options.text).read_text(encoding="utf-8")
-    training = Training(options, build_corpus(options.vocabulary, options.context, text))
+    training = Training(options, build_corpus(options.vocabulary, options.context, _read_text(options.text)))
     if options.resume:
         training.resume(options.resume)
     if options.checkpoint:
         training.save(options.checkpoint)
     return training
+
+
+def _read_text(path: str | None) -> str | None:
+    try:
+        return None if path is None else Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8: {error}") from error
 
 
 def _same_file(options: argparse.Namespace) -> bool:

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from stowgrad.memory import get_limit, set_limit
+
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
@@ -14,6 +16,8 @@ import pytest
         (["--dropout", "1"], "below 1, got '1'"),
         (["--learning-rate", "fast"], "expected a number, got 'fast'"),
         (["--device", "abacus"], "abacus"),
+        (["--device", "meta"], "a device that computes"),
+        (["--seed", "-1"], "at least 0, got '-1'"),
     ],
 )
 def test_a_wrong_option(train_text, capsys, arguments, said):
@@ -46,6 +50,23 @@ def test_a_text_that_is_too_short(train_text, tiny, tmp_path, capsys):
     (tmp_path / "text.txt").write_text("Too short.", encoding="utf-8")
     assert train_text.main(tiny) == 2
     assert "too short" in capsys.readouterr().err
+
+
+def test_a_text_that_is_none(train_text, tiny, tmp_path, capsys):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert train_text.main(tiny) == 2
+    assert f"{path} is no text in UTF-8" in capsys.readouterr().err
+
+
+def test_a_memory_limit_that_is_too_small(train_text, tiny, capsys):
+    limit = get_limit()
+    try:
+        set_limit("300 KiB")
+        assert train_text.main([*tiny, "--quiet"]) == 1
+    finally:
+        set_limit(limit)
+    assert "after step 0: the memory limit of cpu does not hold this step" in capsys.readouterr().err
 
 
 def test_a_disk_that_gets_full_on_the_way(train_text, tiny, tmp_path, capsys, monkeypatch):
