@@ -104,7 +104,7 @@ def backward(
         raise RuntimeError("'inputs' argument to backward() cannot be empty")
     edges = [_edge_of_input(number, tensor) for number, tensor in enumerate(wanted)]
     for tensor in wanted:
-        if isinstance(tensor, Variable) and tensor._grad_fn is not None:
+        if not isinstance(tensor, GradientEdge) and tensor._grad_fn is not None:
             tensor.retain_grad()
     task = GraphTask(keep, create_graph, edges, accumulate=True)
     task.run(_roots(roots, _as_tuple(grad_tensors), task))

@@ -49,10 +49,17 @@ class ConversionMethods:
         return bool(self.item())
 
     def __float__(self) -> Any:
-        return float(self.item())
+        return float(self._only_element())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._only_element())
+
+    def _only_element(self) -> Any:
+        if self._array.size != 1:  # Python's conversions raise ValueError, `item` RuntimeError: PyTorch's types
+            raise ValueError(
+                f"only one element tensors can be converted to Python scalars; this one has {self._array.size}"
+            )
+        return self.item()
 
     def __index__(self) -> int:
         if self._array.dtype.kind not in "iu" or self._array.size != 1:
@@ -60,4 +67,4 @@ class ConversionMethods:
         return int(self.item())
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self._array.ndim == 0 and spec else repr(self)
+        return format(self.item(), spec) if self._array.ndim == 0 else object.__format__(self, spec)

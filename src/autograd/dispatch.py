@@ -94,6 +94,7 @@ def record(
 
     Raises:
         Exception: whatever a pack hook raises; the results have no history then.
+        NotImplementedError: for an op that saves complex numbers.
     """
     node = Node()
     node.record = op
@@ -132,6 +133,11 @@ def record(
 
 
 def _save(op: Record, slot: str, value: Any, edge: Any, number: int) -> SavedVariable:
+    if value._array.dtype.kind == "c":  # formulas do not conjugate: an error, not a wrong gradient
+        raise NotImplementedError(
+            f"{op.name}: gradients of complex tensors are implemented for ops that save nothing only (add, sum, views"
+            " and the like); use detach() or no_grad() where no gradient is needed"
+        )
     saved = SavedVariable(value, edge, number)
     if current().hooks or events.observers:
         saved.pack(value, op.name, slot)
@@ -182,7 +188,7 @@ def small_unary(op: Op, x: Any) -> Any:
     dtype = a.dtype
     if a.nbytes >= SMALL_BYTES or (dtype is not FLOAT32 and dtype is not FLOAT64) or not a.ndim:
         return None
-    if x._storage.pool is not _cpu or events.observers:
+    if x._storage.pool is not (_cpu or cpu_pool()) or events.observers:
         return None
     out = _adopted(op.small(a))
     state = current()
@@ -202,7 +208,8 @@ def small_binary(op: Op, x: Any, y: Any) -> Any:
         return None
     if (dtype is not FLOAT32 and dtype is not FLOAT64) or not a.ndim or events.observers:
         return None
-    if x._storage.pool is not _cpu or y._storage.pool is not _cpu:
+    cpu = _cpu or cpu_pool()
+    if x._storage.pool is not cpu or y._storage.pool is not cpu:
         return None
     out = _adopted(op.small(a, b))
     needs_x, needs_y = x._requires_grad, y._requires_grad

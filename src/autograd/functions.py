@@ -46,4 +46,7 @@ def softmax(input: Any, dim: int) -> Any:
 
 def stack(tensors: Any, dim: int = 0) -> Any:
     """Tensors of one shape along a new dimension."""
-    return shape.cat([tensor.unsqueeze(dim) for tensor in tensors], dim)
+    parts = [tensor.unsqueeze(dim) for tensor in tensors]
+    if not parts:
+        raise RuntimeError("stack: expected a non-empty list of Tensors")
+    return shape.cat(parts, dim)

@@ -18,6 +18,7 @@ from .ops.cast import copy_between
 from .ops.elementwise import Binary
 from .ops.promotion import category
 from .random import Generator, default_generator
+from .record import broadcast_shapes
 from .variable import Variable
 
 
@@ -105,7 +106,7 @@ def copy_(target: Any, source: Any) -> Any:
     """Fill a tensor with another's values, which are broadcast and cast, from any device."""
     check_writable("copy_", target, source)
     array, values = target._array, source._array
-    if np.broadcast_shapes(array.shape, values.shape) != array.shape:
+    if broadcast_shapes("copy_", array.shape, values.shape) != array.shape:
         raise RuntimeError(
             f"copy_: The expanded size of the tensor {list(array.shape)} must match the existing size"
             f" {list(values.shape)}"

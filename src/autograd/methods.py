@@ -7,7 +7,8 @@ from typing import Any, Self
 from . import inplace
 from .dispatch import SCALARS
 from .ops import activation, elementwise, linalg, reduce, shape
-from .ops.cast import clone
+from .ops.cast import clone, to_dtype
+from .ops.promotion import is_floating
 from .ops.reduce import Dims
 from .ops.sum_to import expand
 from .record import normalize_dim
@@ -85,11 +86,11 @@ class MathMethods:
 
     def add(self, other: Any, *, alpha: float = 1) -> Any:
         """``self + alpha * other``."""
-        return elementwise.add(self, other if alpha == 1 else elementwise.mul(other, alpha))
+        return elementwise.add(self, other if alpha == 1 else _scaled(other, alpha))
 
     def sub(self, other: Any, *, alpha: float = 1) -> Any:
         """``self - alpha * other``."""
-        return elementwise.sub(self, other if alpha == 1 else elementwise.mul(other, alpha))
+        return elementwise.sub(self, other if alpha == 1 else _scaled(other, alpha))
 
     def mul(self, other: Any) -> Any:
         """``self * other``."""
@@ -245,6 +246,8 @@ class ShapeMethods:
             return shape.reshape(self, (1,))
         start = normalize_dim("flatten", start_dim, len(sizes))
         end = normalize_dim("flatten", end_dim, len(sizes))
+        if start == end:
+            return self
         if start > end:
             raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
         merged = 1
@@ -274,7 +277,9 @@ class ShapeMethods:
     @property
     def mT(self) -> Any:  # PyTorch's name
         """The last two dimensions swapped: a view."""
-        return shape.transpose(self, -2, -1)
+        if self._array.ndim == 1:
+            raise RuntimeError("mT is only supported on matrices or batches of matrices, got a vector")
+        return shape.transpose(self, -2, -1) if self._array.ndim else self
 
     def expand(self, *sizes: Any) -> Any:
         """A view in which dimensions of size 1 are repeated; -1 keeps a size."""
@@ -391,4 +396,15 @@ class InPlaceMethods:
 
 
 def _scaled(value: Any, alpha: float) -> Any:
-    return elementwise.mul(value, alpha) if hasattr(value, "_array") else value * alpha
+    """``alpha * value`` in the dtype of ``value``, which ``alpha`` must not leave.
+
+    Raises:
+        RuntimeError: for a float with a tensor of integers or bools.
+    """
+    if not hasattr(value, "_array"):
+        return value * alpha
+    dtype = value._array.dtype
+    if isinstance(alpha, float) and not is_floating(dtype):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    scaled = elementwise.mul(value, alpha)
+    return scaled if scaled._array.dtype == dtype else to_dtype(scaled, dtype)  # bool * 2 is no bool

@@ -12,7 +12,7 @@ import contextlib
 import itertools
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -59,10 +59,12 @@ class Generator:
 
     def take(self, steps: int) -> tuple[int, int]:
         """The key, and the first counter of the next stretch of ``steps``, which is used up by this."""
-        with self._lock:
-            begin = self._counter
-            self._counter += steps
-        return self._key, begin
+        resolve = _resolver.get()
+        source = self if resolve is None else resolve(self)
+        with source._lock:
+            begin = source._counter
+            source._counter += steps
+        return source._key, begin
 
     def get_state(self) -> Any:
         """Where the stream is, as a uint64 tensor of two elements: a copy."""
@@ -110,6 +112,8 @@ _epoch = 0
 _thread_numbers = itertools.count()
 # A generator that takes the default's place in a context: what a recompute draws from.
 _replacement: ContextVar[Generator | None] = ContextVar("stowgrad_generator", default=None)
+# Called with the generator that somebody draws from; the one that it returns gives the numbers.
+_resolver: ContextVar[Callable[[Generator], Generator] | None] = ContextVar("stowgrad_resolver", default=None)
 # Streams of threads other than the first get keys far from those that seeds of people have.
 _STRIDE = 0x9E3779B97F4A7C15
 
@@ -164,3 +168,30 @@ def drawing_from(generator: Generator) -> Iterator[None]:
         yield
     finally:
         _replacement.set(before)
+
+
+@contextlib.contextmanager
+def watching(note: Callable[[Generator, Generator], None]) -> Iterator[None]:
+    """Call ``note(generator, source)`` before each draw in a block of code; the numbers come from ``source``."""
+    outer = _resolver.get()
+
+    def resolve(generator: Generator) -> Generator:
+        source = generator if outer is None else outer(generator)
+        note(generator, source)
+        return source
+
+    token = _resolver.set(resolve)
+    try:
+        yield
+    finally:
+        _resolver.reset(token)
+
+
+@contextlib.contextmanager
+def replacing(sources: dict[Generator, Generator]) -> Iterator[None]:
+    """Let a block of code draw from the values of ``sources`` where it names their keys."""
+    token = _resolver.set(lambda generator: sources.get(generator, generator))
+    try:
+        yield
+    finally:
+        _resolver.reset(token)

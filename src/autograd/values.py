@@ -71,7 +71,9 @@ class OnArrays:
         """A gradient as a tensor to keep: the array itself if nobody else has it, a copy otherwise."""
         storage = storage_of(gradient)
         assert storage is not None, "gradients always lie in a pool"
-        if owned and gradient.flags.c_contiguous and gradient.nbytes == storage.nbytes and storage.version == 0:
+        # What a kernel made lies in C order; an array of the meta device can't show that it does.
+        in_order = gradient.flags.c_contiguous or storage.device is META
+        if owned and in_order and gradient.nbytes == storage.nbytes and storage.version == 0:
             storage.pool.relabel(storage, category)
             return Variable._tensor_class._wrap(gradient, storage)
         copy, storage = storage.pool.lease(gradient.shape, gradient.dtype, category)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..autograd import is_grad_enabled
 from .inputs import SavedInputs
 from .region import Region
-from .surroundings import RandomState
+from .surroundings import NoRandomState, RandomState
 
 T = TypeVar("T")
 
@@ -26,7 +27,8 @@ def checkpoint(
         function: called with the other arguments; called again in backward, where it must do the same.
         args: its arguments. Tensors in them, at any depth of lists, tuples and dicts, are kept for the second run.
         use_reentrant: accepted for PyTorch's sake; there is one implementation, which needs neither value.
-        preserve_rng_state: let the second run draw the same random numbers (stowgrad's, NumPy's global and Python's).
+        preserve_rng_state: let the second run draw the same random numbers (from stowgrad's generators, NumPy's global
+            one and Python's). Without it, a function that draws gets a warning.
         kwargs: its keyword arguments.
 
     Returns:
@@ -51,6 +53,14 @@ def checkpoint(
         raise TypeError(f"checkpoint: expected a function, got {type(function).__name__}")
     if not is_grad_enabled():
         return function(*args, **kwargs)
-    random_state = RandomState() if preserve_rng_state else None
+    random_state = RandomState() if preserve_rng_state else NoRandomState()
     region = Region(function, SavedInputs(args, kwargs), random_state)
-    return region.first_run(args, kwargs)  # type: ignore[no-any-return]
+    result: T = region.first_run(args, kwargs)
+    if isinstance(random_state, NoRandomState) and random_state.drawn and region.places:
+        warnings.warn(
+            "checkpoint: preserve_rng_state=False, but the function drew random numbers. Computed again in backward, it"
+            " draws others, and gradients are wrong. Leave preserve_rng_state=True.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return result

@@ -20,12 +20,13 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..autograd.engine import current_task
-from ..memory import Storage, events
+from ..memory import Storage, events, storage_of
 from ..saved_tensors.hooks import Handle, PolicyEntry, SavedValue
 from ..saved_tensors.state import Under
 from .inputs import SavedInputs
-from .surroundings import RandomState
+from .surroundings import NoRandomState, RandomState
 
+_LASTING = ("parameter", "buffer")
 _recomputing: ContextVar[bool] = ContextVar("stowgrad_recomputing", default=False)
 
 
@@ -57,6 +58,7 @@ class Place:
         self.storage: Storage = value.storage
         self.version = value.storage.version
         self.array: Any = None
+        self._recomputed_version = 0
 
     def load(self) -> Any:
         """The value, computed again if need be; the place is empty afterwards (note, rule 3)."""
@@ -77,12 +79,37 @@ class Place:
                 f"  saved value {number}, recomputed: {_text(*got)}\n"
                 "The function must do the same again: look for global state, or randomness from another generator."
             )
-        if value.storage is self.storage and value.storage.version != self.version:
+        # Memory that the region made itself has a new storage, and so has an input that was stored elsewhere. Another
+        # storage in place of a parameter's means that the parameter was given other data.
+        fixed = value.storage is self.storage or self.storage.category in _LASTING
+        if fixed and self.storage.version != self.version:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation:"
                 f" {_text(self.op, self.slot, *self.spec)} was read by a checkpointed region at version {self.version}"
-                f" and is at version {value.storage.version} now. Run backward before changing it."
+                f" and is at version {self.storage.version} now. Run backward before changing it."
             )
+
+    def fill(self, value: SavedValue) -> None:
+        """Hold the value until it is read."""
+        self.array = value.array
+        self._recomputed_version = value.storage.version
+
+    def pop(self) -> Any:
+        """The value, if it is here and as it was saved; the place is empty afterwards.
+
+        Raises:
+            RuntimeError: if the region itself wrote into it after it was saved.
+        """
+        array, self.array = self.array, None
+        if array is not None:
+            storage = storage_of(array)
+            if storage is not None and storage.version != self._recomputed_version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an inplace operation:"
+                    f" {_text(self.op, self.slot, *self.spec)} was changed by the checkpointed region after it was"
+                    " saved. Change a copy (clone())."
+                )
+        return array
 
 
 def _text(op: str, slot: str, shape: tuple[int, ...], dtype: Any) -> str:
@@ -126,7 +153,7 @@ class _Filling(PolicyEntry):
             place = places[number]()
             if place is not None:
                 place.check(number, value)
-                place.array = value.array
+                place.fill(value)
         if self._number == len(places):
             raise _EnoughError
 
@@ -134,7 +161,9 @@ class _Filling(PolicyEntry):
 class Region:
     """One call of a checkpointed function."""
 
-    def __init__(self, function: Callable[..., Any], inputs: SavedInputs, random_state: RandomState | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], inputs: SavedInputs, random_state: RandomState | NoRandomState
+    ) -> None:
         self.places: list[weakref.ref[Place]] = []
         self._function = function
         self._inputs = inputs
@@ -143,15 +172,16 @@ class Region:
 
     def first_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, with places for all that it saves."""
-        with _Emptying(self):
+        with _Emptying(self), self._random_state.recorded():
             return self._function(*args, **kwargs)
 
     def take(self, place: Place) -> Any:
         """The value of a place, which is empty afterwards."""
         with self._lock:
-            if place.array is None:
+            array = place.pop()
+            if array is None:
                 self._fill()
-            array, place.array = place.array, None
+                array = place.pop()
             task = current_task()
             if task is None:
                 self.empty()
@@ -160,11 +190,12 @@ class Region:
         return array
 
     def empty(self) -> None:
-        """Drop the values in all places."""
-        for reference in self.places:
-            place = reference()
-            if place is not None:
-                place.array = None
+        """Drop the values in all places, but not while another pass computes or reads them."""
+        with self._lock:
+            for reference in self.places:
+                place = reference()
+                if place is not None:
+                    place.array = None
 
     def _fill(self) -> None:
         filling = _Filling(self)
@@ -172,11 +203,8 @@ class Region:
         token = _recomputing.set(True)
         try:
             with events.span("phase", "recompute"), Under(hooks=(filling,), grad_enabled=True):
-                if self._random_state is None:
+                with self._random_state.restored():
                     self._function(*args, **kwargs)
-                else:
-                    with self._random_state.restored():
-                        self._function(*args, **kwargs)
         except _EnoughError:
             return
         except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 _SMALLEST = 512
@@ -21,39 +22,40 @@ def size_class(nbytes: int) -> int:
 
 
 class BlockCache:
-    """Free blocks in size classes; the class used longest ago is dropped first."""
+    """Free blocks in size classes; the class used longest ago is dropped first.
+
+    A block may come back in the middle of any of these methods (the cyclic collector runs when it likes): so the list
+    of a class stays once it is made, and each change is one step of the interpreter.
+    """
 
     def __init__(self) -> None:
         self.nbytes = 0
-        self._classes: dict[int, list[Any]] = {}
+        self._classes: OrderedDict[int, list[Any]] = OrderedDict()
 
     def take(self, held: int) -> Any | None:
         """The block of that class that came back last, or None."""
-        blocks = self._classes.pop(held, None)
-        if blocks is None:
+        blocks = self._classes.get(held)
+        if not blocks:
             return None
         block = blocks.pop()
-        if blocks:
-            self._classes[held] = blocks
         self.nbytes -= held
+        self._classes.move_to_end(held)
         return block
 
     def put(self, held: int, block: Any) -> None:
         """Keep a block for reuse."""
-        blocks = self._classes.pop(held, [])
-        blocks.append(block)
-        self._classes[held] = blocks
+        self._classes.setdefault(held, []).append(block)
+        self._classes.move_to_end(held)
         self.nbytes += held
 
     def shrink_to(self, nbytes: int) -> None:
-        """Drop blocks until at most ``nbytes`` are kept."""
-        while self.nbytes > nbytes:
-            oldest = next(iter(self._classes))
-            blocks = self._classes[oldest]
-            blocks.pop(0)
-            if not blocks:
-                del self._classes[oldest]
-            self.nbytes -= oldest
+        """Drop blocks until at most ``nbytes`` are kept, those of a class that waited longest first."""
+        if self.nbytes <= nbytes:
+            return
+        for held, blocks in list(self._classes.items()):
+            while blocks and self.nbytes > nbytes:
+                blocks.pop(0)
+                self.nbytes -= held
 
     def clear(self) -> None:
         """Drop all blocks."""

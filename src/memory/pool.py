@@ -74,16 +74,19 @@ class MemoryPool:
 
         Raises:
             MemoryBudgetError: if it does not fit under the limit, also after all that can be freed was freed.
+            ValueError: for a category that does not exist.
         """
+        self._check_category(category)
         nbytes = math.prod(shape) * dtype.itemsize
         held = size_class(nbytes)
         block = self._take(nbytes, held)
         array = self._backing.array(block, shape, dtype)
-        storage = PooledStorage(self._backing.owner(array), _release_pooled)
+        owner = self._backing.owner(array)
+        storage = PooledStorage(owner, _release_pooled)
         storage.block = block
         storage.held_bytes = held
         self._rounding -= nbytes  # `_take` has counted the whole block, `_count` counts what was asked for
-        self._count(storage, array, nbytes, category)
+        self._count(storage, owner, nbytes, category)
         return array, storage
 
     def adopt(self, array: Any, category: str) -> Storage:
@@ -99,13 +102,13 @@ class MemoryPool:
                 self._held_peak = max(self._held_peak, self.held_bytes() + nbytes)
         # The same as `_count`, in one piece: this is the path of every small result (0.2 us less).
         storage = Storage(array, _release)
+        self._used_by_category[category] += nbytes  # first: a category that does not exist changes nothing
         storage.key = key = id(array)
         storage.pool = self
         storage.nbytes = nbytes
         storage.category = category
         storage.version = 0
         live_storages[key] = storage
-        self._used_by_category[category] += nbytes
         self._used += nbytes
         if self._used > self._segment_peak:
             self._segment_peak = self._used
@@ -116,19 +119,20 @@ class MemoryPool:
 
     def adopt_user(self, owner: Any, nbytes: int, category: str = "input") -> Storage:
         """Count memory that belongs to the user: category input, outside the limit."""
+        self._check_category(category)
         storage = UserStorage(owner, _release_user)
         self._rounding -= nbytes
         self._count(storage, owner, nbytes, category)
         return storage
 
     def _count(self, storage: Storage, owner: Any, nbytes: int, category: str) -> None:
+        self._used_by_category[category] += nbytes
         storage.key = key = id(owner)
         storage.pool = self
         storage.nbytes = nbytes
         storage.category = category
         storage.version = 0
         live_storages[key] = storage
-        self._used_by_category[category] += nbytes
         self._used += nbytes
         if self._used > self._segment_peak:
             self._segment_peak = self._used
@@ -139,10 +143,14 @@ class MemoryPool:
     def take_back(self, storage: PooledStorage) -> None:
         """Keep the block of a dead storage for reuse (note, rule 1). Not for users: Python calls it."""
         self._rounding -= storage.held_bytes - storage.nbytes
-        self._backing.retire(storage.block)
-        self._returned.append((storage.held_bytes, storage.block))
-        if len(self._returned) > _SETTLE_EVERY:
-            self._settle()
+        block, storage.block = storage.block, None  # whoever knows the storage still must not keep the memory
+        self._backing.retire(block)
+        self._returned.append((storage.held_bytes, block))
+        if len(self._returned) > _SETTLE_EVERY and self._lock.acquire(blocking=False):
+            try:
+                self._settle()
+            finally:
+                self._lock.release()
 
     def forget(self, storage: Storage) -> None:
         """Stop counting a storage whose owner has died (note, rule 1). Not for users: Python calls it."""
@@ -181,13 +189,16 @@ class MemoryPool:
         old = storage.category
         if category == old:
             return
-        if category not in self._used_by_category:
-            raise ValueError(f"unknown category {category!r}; expected one of {', '.join(CATEGORIES)}")
+        self._check_category(category)
         storage.category = category
         self._used_by_category[old] -= storage.nbytes
         self._used_by_category[category] += storage.nbytes
         for observer in events.observers:
             observer.relabelled(storage, old)
+
+    def _check_category(self, category: str) -> None:
+        if category not in self._used_by_category:
+            raise ValueError(f"unknown category {category!r}; expected one of {', '.join(CATEGORIES)}")
 
     # -- blocks --------------------------------------------------------------------------------------------------------
 

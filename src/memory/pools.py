@@ -39,7 +39,7 @@ def _backing(device: Device) -> Backing:
     if device.type == "cuda":
         from .cuda import CudaBacking
 
-        return CudaBacking(device)
+        return CudaBacking(device, pool)
     if device.type == "sim":
         return SimBacking()
     return MetaBacking() if device is META else HostBacking()

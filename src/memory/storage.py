@@ -92,6 +92,9 @@ class Storage(weakref.ref[Any]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
+    def __ne__(self, other: object) -> bool:  # or a weak reference's would compare what they refer to
+        return self is not other
+
     def __reduce__(self) -> Any:
         raise TypeError("a Storage is a place in this process's memory; it cannot be pickled or copied")
 
@@ -100,7 +103,7 @@ class PooledStorage(Storage):
     """A storage on a block of the pool.
 
     Attributes:
-        block: the block, which goes back to the pool.
+        block: the block, until it goes back to the pool.
         held_bytes: its size.
     """
 
@@ -119,7 +122,8 @@ class UserStorage(Storage):
 def root_of(array: Any) -> Any:
     """The object whose life decides about the memory of ``array``: the end of its chain of bases.
 
-    Walks through views, through ``memoryview`` objects, and stops below a pool's `Block`.
+    Walks through views, through ``memoryview`` objects and what ``as_strided`` puts in between, and stops below a
+    pool's `Block`.
     """
     while True:
         base = array.base
@@ -127,6 +131,8 @@ def root_of(array: Any) -> Any:
             return array
         if isinstance(base, memoryview):
             base = base.obj
+        elif not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)
         if not isinstance(base, np.ndarray):
             return array
         array = base

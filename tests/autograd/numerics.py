@@ -17,9 +17,7 @@ TOLERANCE = 1e-7
 
 def leaves(arrays: Sequence[np.ndarray[Any, Any]], needs: Sequence[bool]) -> list[Any]:
     """A tensor of each array, a leaf that requires grad where ``needs`` says so."""
-    return [
-        stowgrad.tensor(array, requires_grad=bool(needed)) for array, needed in zip(arrays, needs, strict=True)
-    ]
+    return [stowgrad.tensor(array, requires_grad=bool(needed)) for array, needed in zip(arrays, needs, strict=True)]
 
 
 def projected(function: Callable[..., Any], weights: list[Any]) -> Callable[..., Any]:
@@ -39,8 +37,8 @@ def projected(function: Callable[..., Any], weights: list[Any]) -> Callable[...,
     return scalar
 
 
-def difference(scalar: Callable[..., float], arrays: Sequence[np.ndarray[Any, Any]], directions: Sequence[Any]) -> float:
-    """The slope of ``scalar`` at ``arrays`` along ``directions`` (None for arrays that stay), by central differences."""
+def difference(scalar: Callable[..., float], arrays: Sequence[Any], directions: Sequence[Any]) -> float:
+    """The slope of ``scalar`` along ``directions`` (None for arrays that stay), by central differences."""
 
     def at(step: float) -> float:
         moved = [a if d is None else a + step * d for a, d in zip(arrays, directions, strict=True)]

@@ -48,7 +48,7 @@ def test_instantiating_warns():  # spec 6.1
 
 
 def test_calling_an_instance_is_an_error():  # spec 6.1
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="instantiated"):
         made = Cube()
     with pytest.raises(RuntimeError, match="apply"):
         made(leaf())
@@ -471,7 +471,7 @@ def test_an_intermediate_warns_when_a_second_derivative_runs_through_it():  # P1
         return square * x
 
     def backward(ctx, g):
-        x, square = ctx.saved_tensors
+        _, square = ctx.saved_tensors
         return g * 3 * square
 
     x = leaf()

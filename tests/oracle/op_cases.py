@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+FLOATS = ("float64", "float32")
 _rng = np.random.default_rng(7)
 
 
@@ -19,12 +20,14 @@ class Case(NamedTuple):
         label: which use it is.
         function: the call.
         inputs: the arrays.
+        dtypes: in which it is tried.
     """
 
     covers: str
     label: str
     function: Callable[..., Any]
     inputs: tuple[Array, ...]
+    dtypes: tuple[str, ...] = ("float64", "float32", "int64", "bool")
 
 
 def smooth(*sizes: int) -> Array:
@@ -63,7 +66,6 @@ UNARY = {
     "gelu": lambda lib, x: lib.nn.functional.gelu(x),
     "gelu tanh": lambda lib, x: lib.nn.functional.gelu(x, approximate="tanh"),
     "dropout": lambda lib, x: lib.nn.functional.dropout(x, 0.5, training=False),
-    "dropout all": lambda lib, x: lib.nn.functional.dropout(x, 1.0),
     "all": lambda lib, x: x.all(),
     "any": lambda lib, x: x.any(),
     "max": lambda lib, x: x.max(),
@@ -162,8 +164,15 @@ def _binary() -> list[Case]:
         for kind, number in NUMBERS.items():
             right = lambda lib, x, f=function, n=number: f(lib, x, n)  # noqa: E731  # made in a loop
             left = lambda lib, x, f=function, n=number: f(lib, n, x)  # noqa: E731
-            cases += [Case(name, f"{kind} right", right, (smooth(3, 4),)), Case(name, f"{kind} left", left, (smooth(2),))]
+            cases += [
+                Case(name, f"{kind} right", right, (smooth(3, 4),)),
+                Case(name, f"{kind} left", left, (smooth(2),)),
+            ]
             cases += [Case(name, f"0-dim {kind} right", right, (smooth(),))]
+    # PyTorch fails with an internal error in the gradient of True ** x, has the bool x for x ** True, and NaN for the
+    # second derivative of 0 ** x, which is 0.
+    odd = {("pow", "bool left"), ("pow", "bool right"), ("pow", "0-dim bool right"), ("pow", "nothing left")}
+    cases = [case for case in cases if (case.covers, case.label) not in odd]
     return cases
 
 
@@ -192,9 +201,14 @@ def _reductions() -> list[Case]:
                 Case(name, f"method, dim {dim}", method, (signed(3, 40),)),
             ]
         cases.append(Case(name, "0-dim", lambda lib, x, n=name: getattr(x, n)(0), (smooth(),)))
-        cases.append(Case(name, "empty", lambda lib, x, n=name: getattr(x, n)(-1), (smooth(0, 3),)))
+        cases.append(Case(name, "empty", lambda lib, x, n=name: getattr(x, n)(-1), (smooth(0, 3),), FLOATS))
         cases.append(
-            Case(name, "dtype", lambda lib, x, n=name: getattr(lib.nn.functional, n)(x, 1, dtype=lib.float64), (smooth(2, 3),))
+            Case(
+                name,
+                "dtype",
+                lambda lib, x, n=name: getattr(lib.nn.functional, n)(x, 1, dtype=lib.float64),
+                (smooth(2, 3),),
+            )
         )
     for name in ("sum", "mean"):
         cases.append(Case(name, "over nothing", lambda lib, x, n=name: getattr(x, n)(0), (smooth(0, 3),)))
@@ -252,8 +266,6 @@ def _shapes() -> list[Case]:
             "batch, vector": lambda lib, x: x @ x[1, 1],
             "broadcast": lambda lib, x: x.unsqueeze(1) @ x.mT,
             "function": lambda lib, x: lib.matmul(x[0], x[1].t()),
-            "empty": lambda lib, x: x[:, :0] @ x.mT,
-            "sum over nothing": lambda lib, x: x[:, :, :0] @ x.mT[:, :0],
         },
         "iter": {"rows": lambda lib, x: tuple(row * 2 for row in x)},
         "fancy": {
@@ -265,6 +277,9 @@ def _shapes() -> list[Case]:
         },
     }
     cases = [Case(name, label, call, (x,)) for name, uses in calls.items() for label, call in uses.items()]
+    # Of bools PyTorch has only products without an element or a sum.
+    nothing = {"empty": lambda lib, x: x[:, :0] @ x.mT, "no terms": lambda lib, x: x[:, :, :0] @ x.mT[:, :0]}
+    cases += [Case("matmul", label, call, (x,), FLOATS) for label, call in nothing.items()]
     return cases + [
         Case("getitem", label, lambda lib, x, k=key: x[k], (smooth(3, 4, 5),)) for label, key in KEYS.items()
     ]
@@ -294,7 +309,7 @@ def _networks() -> list[Case]:
         Case("linear", "bias", f("linear"), (signed(2, 3, 4), signed(5, 4), signed(5))),
         Case("linear", "no bias", f("linear"), (signed(3, 4), signed(5, 4))),
         Case("linear", "vector", f("linear"), (signed(4), signed(5, 4), signed(5))),
-        Case("linear", "no rows", f("linear"), (signed(0, 4), signed(5, 4), signed(5))),
+        Case("linear", "no rows", f("linear"), (signed(0, 4), signed(5, 4), signed(5)), FLOATS),
         Case("layer_norm", "plain", lambda lib, x: lib.nn.functional.layer_norm(x, (4,)), (signed(2, 3, 4),)),
         Case("layer_norm", "two", lambda lib, x: lib.nn.functional.layer_norm(x, [3, 4]), (signed(2, 3, 4),)),
         Case(
@@ -310,9 +325,11 @@ def _networks() -> list[Case]:
         Case("embedding", "no index", f("embedding"), (index[:0], signed(4, 3))),
         Case("cross_entropy", "one row", f("cross_entropy"), (signed(6), np.array(2))),
         Case("cross_entropy", "images", f("cross_entropy"), (signed(2, 3, 2), images)),
-        Case("mse_loss", "mean", f("mse_loss"), (signed(3, 4), signed(3, 4))),
-        Case("mse_loss", "sum", f("mse_loss", reduction="sum"), (signed(3, 4), signed(3, 4))),
-        Case("mse_loss", "none", f("mse_loss", reduction="none"), (signed(3, 4), signed(3, 4))),
+        # Of integers PyTorch has neither of the two; squares of integers are fine, so ours go on.
+        Case("mse_loss", "mean", f("mse_loss"), (signed(3, 4), signed(3, 4)), FLOATS),
+        Case("mse_loss", "sum", f("mse_loss", reduction="sum"), (signed(3, 4), signed(3, 4)), FLOATS),
+        Case("mse_loss", "none", f("mse_loss", reduction="none"), (signed(3, 4), signed(3, 4)), FLOATS),
+        Case("dropout", "all", lambda lib, x: lib.nn.functional.dropout(x, 1.0), (signed(6, 7),), FLOATS),
         Case(attention, "plain", f(attention), qkv),
         Case(attention, "causal", f(attention, is_causal=True), square),
         Case(attention, "scale", f(attention, scale=0.3), qkv),

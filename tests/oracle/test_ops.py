@@ -26,7 +26,7 @@ TOLERANCES = {"float64": 1e-13, "float32": 3e-6}
 
 
 def host(tensor: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(tensor.detach().numpy())
+    return np.asarray(tensor.detach().numpy(force=True))  # PyTorch's zeros without memory, too
 
 
 def name_of(dtype: Any) -> str:
@@ -47,9 +47,9 @@ def attempt(lib: Any, case: Case, dtype: str, layout: str, wants_grad: bool) -> 
     leaves, given = [], []
     for array in case.inputs:
         number = array.dtype.kind == "f"
-        value = np.ascontiguousarray(array.astype(dtype)) if number else array
+        value = array.astype(dtype) if number else array
         turned = layout == "transposed" and number and value.ndim > 1
-        leaf = lib.tensor(np.ascontiguousarray(value.T) if turned else value)
+        leaf = lib.tensor(value.T.copy("C") if turned else value)
         if wants_grad and number and dtype.startswith("float"):
             leaf.requires_grad_()
             leaves.append(leaf)
@@ -75,9 +75,17 @@ def both(case: Case, dtype: str, layout: str = "contiguous", wants_grad: bool = 
 
 
 def gradients(lib: Any, outputs: Any, inputs: Any, seed: int, create_graph: bool) -> list[Any]:
-    rng = np.random.default_rng(seed)
-    along = [lib.tensor(rng.standard_normal(tuple(y.shape)).astype(name_of(y.dtype))) for y in outputs]
-    return list(lib.autograd.grad(outputs, inputs, along, create_graph=create_graph, allow_unused=True))
+    """Gradients of those outputs that require grad, along a direction that is the same in both libraries."""
+    live, along = [], []
+    for number, y in enumerate(outputs):
+        if y is not None and y.requires_grad:
+            direction = np.random.default_rng((seed, number)).standard_normal(tuple(y.shape))
+            live.append(y)
+            along.append(lib.tensor(direction.astype(name_of(y.dtype))))
+    if not live:
+        return [None] * len(inputs)
+    with np.errstate(all="ignore"):  # gradients at poles are infinite in both
+        return list(lib.autograd.grad(live, inputs, along, create_graph=create_graph, allow_unused=True))
 
 
 def compare_gradients(ours: Any, theirs: Any, what: str, tolerance: float) -> None:
@@ -91,7 +99,7 @@ def compare_gradients(ours: Any, theirs: Any, what: str, tolerance: float) -> No
 
 
 def check_values(case: Case, dtype: str) -> None:
-    made = both(case, dtype)
+    made = both(case, dtype) if dtype in case.dtypes else None
     if made is not None:
         for number, (got, expected) in enumerate(zip(made[1], made[3], strict=True)):
             same(got, expected, f"result {number}", TOLERANCES.get(name_of(expected.dtype), 0.0))
@@ -99,13 +107,10 @@ def check_values(case: Case, dtype: str) -> None:
 
 def check_float32_gradients(case: Case) -> None:
     made = both(case, "float32", wants_grad=True)
-    if made is None:
-        return
-    ours, results, theirs, expected = made
-    live = [n for n, wanted in enumerate(expected) if wanted.requires_grad]
-    if live:
-        got = gradients(stowgrad, [results[n] for n in live], ours, 1, create_graph=False)
-        wanted = gradients(torch, [expected[n] for n in live], theirs, 1, create_graph=False)
+    if made is not None:
+        ours, results, theirs, expected = made
+        got = gradients(stowgrad, results, ours, 1, create_graph=False)
+        wanted = gradients(torch, expected, theirs, 1, create_graph=False)
         compare_gradients(got, wanted, "gradient", 10 * TOLERANCES["float32"])
 
 
@@ -117,21 +122,17 @@ def check_gradients(case: Case, layout: str) -> None:
     for got, wanted in zip(results, expected, strict=True):
         assert (got.requires_grad, got.is_leaf) == (wanted.requires_grad, wanted.is_leaf)
         same(got, wanted, "result", TOLERANCES["float64"])
-    live = [n for n, wanted in enumerate(expected) if wanted.requires_grad]
-    if not live:
-        return
-    first = gradients(stowgrad, [results[n] for n in live], ours, 1, create_graph=True)
-    first_expected = gradients(torch, [expected[n] for n in live], theirs, 1, create_graph=True)
+    first = gradients(stowgrad, results, ours, 1, create_graph=True)
+    first_expected = gradients(torch, expected, theirs, 1, create_graph=True)
     compare_gradients(first, first_expected, "gradient", 10 * TOLERANCES["float64"])
-    again = [n for n, g in enumerate(first_expected) if g is not None and g.requires_grad]
-    if not again:
-        return
-    second_expected = gradients(torch, [first_expected[n] for n in again], theirs, 2, create_graph=False)
-    if all(first[n] is not None and first[n].requires_grad for n in again):
-        second = gradients(stowgrad, [first[n] for n in again], ours, 2, create_graph=False)
-        compare_gradients(second, second_expected, "second gradient", 100 * TOLERANCES["float64"])
-    else:
-        assert not any(g is not None and host(g).any() for g in second_expected), "stowgrad has no second gradient"
+    try:
+        second_expected = gradients(torch, first_expected, theirs, 2, create_graph=False)
+    except RuntimeError as error:
+        if "is not implemented" in str(error):  # PyTorch has no second derivative of it
+            return
+        raise
+    second = gradients(stowgrad, first, ours, 2, create_graph=False)
+    compare_gradients(second, second_expected, "second gradient", 100 * TOLERANCES["float64"])
 
 
 def run_all(name: str, check: Callable[..., None], *variants: str) -> None:
@@ -175,7 +176,8 @@ _ELSEWHERE = {"__hash__", "__bool__", "__float__", "__int__", "__index__", "__fo
 
 
 def _public(owner: type) -> set[str]:
-    return {name for name in vars(owner) if inspect.isroutine(vars(owner)[name]) or isinstance(vars(owner)[name], property)}
+    found = {name for name, value in vars(owner).items() if inspect.isroutine(value) or isinstance(value, property)}
+    return {name for name in found if not name.startswith("_") or name.endswith("__")}
 
 
 @pytest.mark.parametrize("owner", [methods.MathMethods, methods.ShapeMethods, conversions.ConversionMethods])
@@ -193,6 +195,8 @@ def test_every_function_is_in_the_table():
     offered |= {
         name
         for name, value in vars(functional).items()
-        if inspect.isfunction(value) and value.__module__ == functional.__name__ and not name.startswith(("_", "check_"))
+        if inspect.isfunction(value)
+        and value.__module__ == functional.__name__
+        and not name.startswith(("_", "check_"))
     }
     assert offered <= covered

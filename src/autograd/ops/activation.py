@@ -9,7 +9,7 @@ import numpy as np
 from ..dispatch import Op
 from ..record import Do, Slot, Spec
 from .elementwise import Unary, add, exp, mul, square, sub
-from .promotion import category
+from .promotion import check_floating
 
 _SELF = Slot("self", 0)
 _RESULT = Slot("result", 0, output=True)
@@ -118,6 +118,8 @@ class Relu(Op):
     saves = (Slot("mask", 1, output=True),)
 
     def infer(self, x: Any) -> tuple[Spec, ...]:
+        if x.dtype == bool:
+            raise RuntimeError("Boolean inputs not supported for relu")
         return (x.shape, x.dtype), (((x.size + 7) // 8,), np.dtype(np.uint8))
 
     def kernel(self, k: Any, x: Any, out: Any, mask: Any) -> None:
@@ -168,8 +170,7 @@ class Gelu(Op):
     def infer(self, x: Any, approximate: str) -> tuple[Spec, ...]:
         if approximate not in ("none", "tanh"):
             raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
-        if category(x.dtype) < 2:
-            raise RuntimeError(f"gelu: expected a floating-point tensor, got {x.dtype}")
+        check_floating("gelu", x.dtype)
         return ((x.shape, x.dtype),)
 
     def kernel(self, k: Any, x: Any, approximate: str, out: Any) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...memory import storage_for_user
+from ...saved_tensors.state import current
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
 from ..variable import Variable
 from .elementwise import add, mul
 from .linalg import matmul
+from .promotion import check_floating
 from .recompose import differentiated
 from .reduce import softmax
 from .shape import transpose
@@ -42,6 +44,11 @@ class Attention(Op):
     def __call__(
         self, q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False, scale: float | None = None
     ) -> Any:
+        if isinstance(mask, Variable) and mask._requires_grad and current().grad_enabled:
+            raise RuntimeError(
+                "scaled_dot_product_attention: attn_mask requires grad, and its gradient is not implemented; pass"
+                " attn_mask.detach(), or compose the product from ops: softmax(q @ k.mT * scale + attn_mask) @ v"
+            )
         return apply(self, q, k, v, mask, causal, scale)
 
     def infer(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float | None) -> tuple[Spec, ...]:
@@ -56,6 +63,7 @@ class Attention(Op):
                 "scaled_dot_product_attention: Expected query, key, and value to have the same dtype, but got"
                 f" {q.dtype}, {k.dtype} and {v.dtype}"
             )
+        check_floating(self.name, q.dtype)
         batch, heads, length = q.shape[:3]
         return ((batch, length, heads, v.shape[3]), q.dtype), (q.shape[:3], q.dtype)
 

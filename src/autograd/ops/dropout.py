@@ -12,6 +12,7 @@ from ..random import Generator, default_generator
 from ..record import Do, Slot, Spec
 from .activation import mask_of_bits
 from .elementwise import mul
+from .promotion import check_floating
 
 
 class Dropout(Op):
@@ -32,6 +33,7 @@ class Dropout(Op):
     def infer(self, x: Any, p: float, key: int, counter: int) -> tuple[Spec, ...]:
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        check_floating("dropout", x.dtype)
         return (x.shape, x.dtype), (((x.size + 7) // 8,), np.dtype(np.uint8))
 
     def kernel(self, k: Any, x: Any, p: float, key: int, counter: int, out: Any, mask: Any) -> None:

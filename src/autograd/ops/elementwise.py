@@ -13,6 +13,7 @@ from .cast import to_dtype
 from .promotion import category, default_dtype, result_dtype
 from .sum_to import reduced
 
+_BOOL = np.dtype(bool)
 _SELF = Slot("self", 0)
 _OTHER = Slot("other", 1)
 _RESULT = Slot("result", 0, output=True)
@@ -69,11 +70,11 @@ class Binary(Op):
         return (np.shape(x), np.shape(y), *numbers)
 
     def operands(self, node: Any, saved: tuple[Any, ...]) -> tuple[Any, Any]:
-        """The saved operands, Python numbers included."""
+        """The saved operands, and Python numbers: conjugated, as gradients of complex functions need them."""
         x, y = saved[:2]
         if node.op_attrs is not None:
-            x = node.op_attrs[2] if node.op_attrs[2] is not None else x
-            y = node.op_attrs[3] if node.op_attrs[3] is not None else y
+            x = node.op_attrs[2].conjugate() if node.op_attrs[2] is not None else x
+            y = node.op_attrs[3].conjugate() if node.op_attrs[3] is not None else y
         return x, y
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
@@ -106,6 +107,11 @@ class Sub(Binary):
     name = "sub"
     ufunc = np.subtract
     fresh = False
+
+    def _dtype(self, x: Any, y: Any) -> np.dtype[Any]:
+        if any(isinstance(v, bool) or getattr(v, "dtype", None) == _BOOL for v in (x, y)):
+            raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported; convert it first")
+        return super()._dtype(x, y)
 
     def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
         need_x, need_y = node.needs_grad
@@ -152,6 +158,14 @@ class Pow(Binary):
     name = "pow"
     ufunc = np.power
     saves = (_SELF, Slot("exponent", 1), Slot("result", 0, output=True, needed_for=(1,)))
+
+    def infer(self, x: Any, y: Any) -> tuple[Spec, ...]:
+        ((shape, dtype),) = super().infer(x, y)
+        if category(dtype) == 0:
+            raise NotImplementedError("pow: not implemented for bool; convert the tensors first")
+        if category(dtype) == 1 and bool((np.asarray(y) < 0).any() if isinstance(y, SCALARS) else (y < 0).any()):
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        return ((shape, dtype),)
 
     def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
         raise NotImplementedError
@@ -262,6 +276,11 @@ class Neg(Unary):
     ufunc = np.negative
     to_float = False
 
+    def infer(self, x: Any) -> tuple[Spec, ...]:
+        if x.dtype == bool:
+            raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported; use x == 0")
+        return super().infer(x)
+
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(neg, grads[0]),)
 
@@ -306,6 +325,9 @@ class Square(Unary):
     ufunc = np.square
     to_float = False
     saves = (_SELF,)
+
+    def __call__(self, x: Any) -> Any:
+        return super().__call__(to_dtype(x, np.dtype(np.int64)) if x._array.dtype == bool else x)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(mul, grads[0], do(mul, saved[0], 2.0)),)
@@ -363,6 +385,11 @@ class Abs(Unary):
     to_float = False
     saves = (_SELF,)
 
+    def infer(self, x: Any) -> tuple[Spec, ...]:
+        if x.dtype == bool:
+            raise NotImplementedError("abs: not implemented for bool; convert the tensor first")
+        return super().infer(x)
+
     def kernel(self, k: Any, x: Any, out: Any) -> None:
         k.abs(x, out)
 
@@ -376,6 +403,9 @@ class Sign(Unary):
     name = "sign"
     ufunc = np.sign
     to_float = False
+
+    def kernel(self, k: Any, x: Any, out: Any) -> None:
+        (k.copy if x.dtype == bool else k.sign)(x, out)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(mul, grads[0], 0.0),)

@@ -25,6 +25,8 @@ class Matmul(Op):
             raise RuntimeError("matmul: both arguments need to be at least 1-dimensional, got a 0-dimensional one")
         if x.dtype != y.dtype:
             raise RuntimeError(f"matmul: expected m1 and m2 to have the same dtype, but got: {x.dtype} != {y.dtype}")
+        if x.dtype == bool:
+            raise NotImplementedError("matmul: not implemented for bool; convert the tensors first")
         if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
             raise RuntimeError(
                 f"matmul: mat1 and mat2 shapes cannot be multiplied ({list(x.shape)} and {list(y.shape)}): the last"
@@ -87,6 +89,8 @@ class Linear(Op):
                 "linear: expected input, weight and bias to have the same dtype, but got"
                 f" {', '.join(sorted(map(str, dtypes)))}"
             )
+        if x.dtype == bool:
+            raise NotImplementedError("linear: not implemented for bool; convert the tensors first")
         return (((*x.shape[:-1], weight.shape[0]), x.dtype),)
 
     def kernel(self, k: Any, x: Any, weight: Any, bias: Any, out: Any) -> None:

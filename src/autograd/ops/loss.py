@@ -12,6 +12,7 @@ from ..record import Do, Slot, Spec
 from ..variable import Variable
 from .elementwise import mul
 from .linalg import linear
+from .promotion import check_floating
 from .recompose import differentiated
 from .reduce import log_softmax, sum
 
@@ -46,6 +47,7 @@ class CrossEntropy(Op):
         return apply(self, logits, targets, ignore_index)
 
     def infer(self, logits: Any, targets: Any, ignore_index: int) -> tuple[Spec, ...]:
+        check_floating(self.name, logits.dtype)
         checked_targets(self.name, logits.shape[0], logits.shape[1], targets, ignore_index)
         rows = (logits.shape[:1], logits.dtype)
         return rows, rows
@@ -113,6 +115,7 @@ class LinearCrossEntropy(Op):
         return apply(self, x, weight, bias, targets, ignore_index)
 
     def infer(self, x: Any, weight: Any, bias: Any, targets: Any, ignore_index: int) -> tuple[Spec, ...]:
+        check_floating(self.name, x.dtype)
         linear.infer(x, weight, bias)
         checked_targets(self.name, x.shape[0], weight.shape[0], targets, ignore_index)
         rows = (x.shape[:1], x.dtype)

@@ -8,6 +8,7 @@ from typing import Any
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
 from .elementwise import add, mul, rsqrt, square, sub
+from .promotion import check_floating
 from .recompose import differentiated
 from .reduce import mean
 from .sum_to import sum_to
@@ -34,6 +35,7 @@ class LayerNorm(Op):
         return apply(self, x, weight, bias, tuple(shape), float(eps))
 
     def infer(self, x: Any, weight: Any, bias: Any, shape: tuple[int, ...], eps: float) -> tuple[Spec, ...]:
+        check_floating("layer_norm", x.dtype)
         if not shape or tuple(x.shape[-len(shape) :]) != shape:
             raise RuntimeError(
                 f"layer_norm: given normalized_shape={list(shape)}, expected input with shape"

@@ -23,6 +23,14 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fc" or dtype == bfloat16
 
 
+def check_floating(name: str, dtype: np.dtype[Any]) -> None:
+    """Raise ``NotImplementedError`` (a RuntimeError), as PyTorch does, for an op that integers and bools don't have."""
+    if category(dtype) < 2:
+        raise NotImplementedError(
+            f"{name}: not implemented for {dtype}; convert the tensor to a floating-point dtype first (.float())"
+        )
+
+
 def promote(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype in which arrays of two dtypes meet.
 

@@ -11,7 +11,7 @@ from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec, normalize_dim
 from .cast import to_dtype
 from .elementwise import div, eq, exp, mul, sub
-from .promotion import category
+from .promotion import category, check_floating
 from .shape import reshape
 from .sum_to import expand
 
@@ -96,7 +96,7 @@ class Mean(Reduction):
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         shape, dims = node.op_attrs
         count = math.prod(shape[d] for d in dims)
-        return (self.spread(do, node, do(div, grads[0], float(count))),)
+        return (self.spread(do, node, do(div, grads[0], float(max(count, 1)))),)
 
     fresh = False
 
@@ -106,6 +106,11 @@ class Amax(Reduction):
 
     name = "amax"
     saves = (Slot("self", 0), Slot("result", 0, output=True))
+
+    def __call__(self, x: Any, dims: Dims = None, keepdim: bool = False) -> Any:
+        if x._array.size == 0 and (dims is None or (not isinstance(dims, int) and not len(dims))):
+            raise RuntimeError("amax: expected the dimensions to reduce to be named for a tensor without elements")
+        return super().__call__(x, dims, keepdim)
 
     def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[Spec, ...]:
         if any(x.shape[d] == 0 for d in dims):
@@ -130,8 +135,11 @@ class Argmax(Op):
     differentiable = False
 
     def __call__(self, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        if x._array.dtype == bool:
+            raise RuntimeError("argmax: does not support bool input; convert the tensor first")
         if dim is None:
-            return apply(self, reshape(x, (x._array.size,)), 0, False)
+            found = apply(self, reshape(x, (x._array.size,)), 0, False)
+            return reshape(found, (1,) * x._array.ndim) if keepdim else found
         return apply(self, x, normalize_dim("argmax", dim, x._array.ndim), keepdim)
 
     def infer(self, x: Any, dim: int, keepdim: bool) -> tuple[Spec, ...]:
@@ -152,12 +160,16 @@ class _Softmax(Op):
         return apply(self, x, normalize_dim(self.name, dim, x._array.ndim))
 
     def infer(self, x: Any, dim: int) -> tuple[Spec, ...]:
-        if category(x.dtype) < 2:
-            raise RuntimeError(f"{self.name}: expected a floating-point tensor, got {x.dtype}")
+        check_floating(self.name, x.dtype)
         return ((x.shape, x.dtype),)
 
     def kernel(self, k: Any, x: Any, dim: int, out: Any) -> None:
         getattr(k, self.name)(x, out, axis=dim)
+
+
+def _dims(x: Any, dim: int) -> tuple[int, ...]:
+    """The dimension to sum over; a 0-dimensional array has none."""
+    return (dim,) if x.shape else ()
 
 
 class Softmax(_Softmax):
@@ -169,7 +181,7 @@ class Softmax(_Softmax):
         (result,) = saved
         (dim,) = node.op_attrs
         weighted = do(mul, grads[0], result)
-        return (do(sub, weighted, do(mul, result, do(sum, weighted, (dim,), True))),)
+        return (do(sub, weighted, do(mul, result, do(sum, weighted, _dims(grads[0], dim), True))),)
 
 
 class LogSoftmax(_Softmax):
@@ -179,7 +191,7 @@ class LogSoftmax(_Softmax):
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         (dim,) = node.op_attrs
-        return (do(sub, grads[0], do(mul, do(exp, saved[0]), do(sum, grads[0], (dim,), True))),)
+        return (do(sub, grads[0], do(mul, do(exp, saved[0]), do(sum, grads[0], _dims(grads[0], dim), True))),)
 
 
 sum = Sum()

@@ -12,6 +12,7 @@ import numpy as np
 from ...saved_tensors.state import current
 from ..dispatch import Op, apply, record
 from ..record import Do, Slot, Spec, normalize_dim
+from ..variable import Variable
 from ..view_op import ViewOp, view_tensor
 from .cast import clone, to_dtype
 from .promotion import promote
@@ -42,7 +43,10 @@ class View(ViewOp):
 
 def _reshaped_in_place(x: Any, shape: tuple[int, ...]) -> Any:
     view = x.view()
-    view.shape = shape
+    try:
+        view.shape = shape
+    except AttributeError as error:
+        raise ValueError(str(error)) from None  # what NumPy raises
     return view
 
 
@@ -266,11 +270,18 @@ def cat(tensors: Any, dim: int = 0) -> Any:
     """Tensors one after another along a dimension.
 
     Raises:
-        RuntimeError: if there are none, or their shapes differ in another dimension.
+        ValueError: if there are none.
+        TypeError: if one of them is no tensor.
+        RuntimeError: if one has no dimension, or their shapes differ in another dimension.
     """
     tensors = tuple(tensors)
     if not tensors:
-        raise RuntimeError("cat: expected a non-empty list of Tensors")
+        raise ValueError("cat: expected a non-empty list of Tensors")
+    for number, tensor in enumerate(tensors):
+        if not isinstance(tensor, Variable):
+            raise TypeError(f"cat: expected a Tensor as element {number}, got {type(tensor).__name__}")
+        if not tensor._array.ndim:
+            raise RuntimeError(f"cat: zero-dimensional tensor (at position {number}) cannot be concatenated; use stack")
     dtype = functools.reduce(promote, (tensor._array.dtype for tensor in tensors))
     tensors = tuple(tensor if tensor._array.dtype == dtype else to_dtype(tensor, dtype) for tensor in tensors)
     return apply(Cat(len(tensors)), *tensors, dim)

@@ -23,4 +23,4 @@ def gather_backward(grad: Array, indices: Array, out: Array) -> None:
         out.reshape(indices.size, *out.shape[indices.ndim :])[indices.reshape(-1)] = grad
     else:
         rows = out.reshape(out.shape[0], -1)
-        embedding_backward(grad.reshape(-1, rows.shape[1]), indices % max(out.shape[0], 1), rows)
+        embedding_backward(grad.reshape(-1, rows.shape[1]), (indices % max(out.shape[0], 1)).reshape(-1), rows)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stowgrad
-from stowgrad.autograd.ops import activation, elementwise, embedding, reduce
+from stowgrad.autograd.ops import activation, attention, elementwise, embedding, reduce
 
 from ..numerics import check_first, check_second
 from .cases import CASES, FUSED, NOT_DIFFERENTIABLE, OTHER, all_records, nodes_of
@@ -133,9 +133,41 @@ def test_padding_rows_get_no_gradient_under_create_graph():
     assert found.tolist() == [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
 
 
-@pytest.mark.parametrize("case", OTHER[:1] + [c for c in CASES if c.label in ("matrix", "same shape")], ids=lambda c: c.op)
+ELEMENTWISE = OTHER[:1] + [case for case in CASES if case.label in ("matrix", "same shape")]
+
+
+@pytest.mark.parametrize("case", ELEMENTWISE, ids=lambda case: case.op)
 def test_nothing_of_size_zero_fails(case):  # case I8
     inputs = [a[:0] for a in case.inputs]
     tensors = [stowgrad.tensor(a, requires_grad=True) for a in inputs]
     case.function(*tensors).sum().backward()
     assert [t.grad.shape for t in tensors] == [a.shape for a in inputs]
+
+
+def test_a_mask_that_requires_grad_is_refused():  # an error, not a gradient that is silently missing
+    q = stowgrad.ones(1, 1, 2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"attn_mask.detach\(\)"):
+        attention.attention(q, q, q, stowgrad.zeros(2, 2, requires_grad=True))
+
+
+def complex_leaf():
+    return stowgrad.tensor(np.array([1 + 2j, 3 - 1j]), requires_grad=True)
+
+
+@pytest.mark.parametrize("op", [lambda x: x * x, lambda x: x.exp(), lambda x: x @ x])
+def test_complex_gradients_that_would_be_wrong_are_refused(op):
+    with pytest.raises(NotImplementedError, match="complex"):
+        op(complex_leaf())
+
+
+def test_complex_gradients_of_linear_ops():  # case I8
+    x = complex_leaf()
+    (x.view(2, 1) + x.view(1, 2)).sum().backward(stowgrad.tensor(np.array(1 + 1j)))
+    assert x.grad.tolist() == [4 + 4j, 4 + 4j]
+
+
+@pytest.mark.parametrize("number", [2j, 1 + 1j])
+def test_complex_numbers_are_conjugated(number):
+    x = complex_leaf()
+    (x * number).sum().backward(stowgrad.tensor(np.array(1 + 0j)))
+    assert x.grad.tolist() == [number.conjugate()] * 2

@@ -1,0 +1,28 @@
+"""What the tests of whole training steps share."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+import stowgrad
+
+
+@pytest.fixture
+def gc_off() -> Iterator[None]:
+    """No cyclic garbage collection, after one that takes what earlier tests left."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Small models gain nothing from threads, and on a busy machine lose much."""
+    before = stowgrad.get_num_threads()
+    stowgrad.set_num_threads(1)
+    yield
+    stowgrad.set_num_threads(before)
