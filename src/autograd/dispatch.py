@@ -32,8 +32,8 @@ class Op(Record):
     """A record that can be called on tensors.
 
     Attributes:
-        small: what computes the op on small arrays of the CPU and returns a new array: NumPy's ufunc, or a few of
-            them; None where small arrays go the long way too.
+        small: what computes the op on small arrays of the CPU and returns a new array: NumPy's ufunc, or (for what
+            only backward uses) a few of them; None where small arrays go the long way too.
     """
 
     small: Any = None
@@ -190,7 +190,7 @@ def small_unary(op: Op, x: Any) -> Any:
         return None
     if x._storage.pool is not (_cpu or cpu_pool()) or events.observers:
         return None
-    out = _adopted(op.small(a))
+    out = _adopted(op.small(a, order="C"))
     state = current()
     if x._requires_grad and state.grad_enabled:
         node = _small_node(op, (True,), (_edge(x),), None)
@@ -211,7 +211,7 @@ def small_binary(op: Op, x: Any, y: Any) -> Any:
     cpu = _cpu or cpu_pool()
     if x._storage.pool is not cpu or y._storage.pool is not cpu:
         return None
-    out = _adopted(op.small(a, b))
+    out = _adopted(op.small(a, b, order="C"))
     needs_x, needs_y = x._requires_grad, y._requires_grad
     if (needs_x or needs_y) and op.differentiable:
         state = current()

@@ -112,6 +112,8 @@ class MemoryPool:
         self._used += nbytes
         if self._used > self._segment_peak:
             self._segment_peak = self._used
+            if self._used + self._rounding > self._held_peak:
+                self._held_peak = self._used + self._rounding
         if events.observers:
             for observer in events.observers:
                 observer.allocated(storage)

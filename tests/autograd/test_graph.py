@@ -353,3 +353,10 @@ def test_an_edge_is_an_input_of_grad():  # spec 7.7
     y = leaf() * 2
     (found,) = grad((y * y).sum(), stowgrad.autograd.GradientEdge(y.grad_fn, 0))
     assert found.tolist() == [4.0, 8.0]
+
+
+@pytest.mark.parametrize("size", [4, 200])
+def test_elementwise_results_lie_in_c_order_whatever_their_size(size):
+    x = stowgrad.randn(size, size).t()
+    for y in (x + x, x.tanh(), x * 2.0):
+        assert y.is_contiguous()
