@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,24 +17,14 @@ from stowgrad.nn import functional as F
 from stowgrad.offload import Offload, save_on_cpu, save_on_disk
 from stowgrad.saved_tensors import Compress
 
-from . import fake_cupy
+from .fake_cupy.places import PLACES, cupy_at
 
 
-@pytest.fixture(scope="module", params=["double", pytest.param("gpu", marks=pytest.mark.cuda)])
+@pytest.fixture(scope="module", params=PLACES)
 def cuda(request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of a device that is the double's, or real."""
-    if request.param == "gpu":
-        pytest.importorskip("cupy")
-        try:
-            memory.pool("cuda")
-        except RuntimeError as error:
-            pytest.skip(str(error))
+    with cupy_at(request.param):
         yield "cuda:0"
-    elif shutil.which("g++") is None:
-        pytest.skip("the double runs CUDA sources compiled by g++")
-    else:
-        with fake_cupy.installed():
-            yield "cuda:0"
 
 
 class Model(nn.Module):

@@ -14,14 +14,14 @@ from ..memory import CPU, Device, events
 from .dispatch import SMALL_BYTES, cpu_pool
 from .record import Do
 
-_known: dict[Device, Do] = {}
+known: dict[Device, Do] = {}
 
 
 def do_on(device: Device) -> Do:
     """The function that runs ops on arrays of a device."""
-    found = _known.get(device)
+    found = known.get(device)
     if found is None:
-        found = _known[device] = _do_on_cpu if device is CPU else _make(device)
+        found = known[device] = _do_on_cpu if device is CPU else _make(device)
     return found
 
 
@@ -32,16 +32,16 @@ def _make(device: Device) -> Do:
     return do
 
 
-def _do_on_cpu(op: Any, *args: Any) -> Any:
+def _do_on_cpu(op: Any, x: Any, *others: Any) -> Any:
     small = op.small
-    if small is not None and not events.observers:
-        for array in args:
-            if type(array) is np.ndarray and (array.nbytes >= SMALL_BYTES or not array.ndim):
-                return op.run_arrays(CPU, *args)
-        result = small(*args)
-        cpu_pool().adopt(result, "temporary")
-        return result
-    return op.run_arrays(CPU, *args)
+    if small is None or type(x) is not np.ndarray or x.nbytes >= SMALL_BYTES or not x.ndim or events.observers:
+        return op.run_arrays(CPU, x, *others)
+    for other in others:
+        if type(other) is np.ndarray and (other.nbytes >= SMALL_BYTES or not other.ndim):
+            return op.run_arrays(CPU, x, *others)
+    result = small(x, *others)
+    cpu_pool().adopt(result, "temporary")
+    return result
 
 
 def do_on_tensors(op: Any, *args: Any) -> Any:

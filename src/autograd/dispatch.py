@@ -188,15 +188,16 @@ def small_unary(op: Op, x: Any) -> Any:
     dtype = a.dtype
     if a.nbytes >= SMALL_BYTES or (dtype is not FLOAT32 and dtype is not FLOAT64) or not a.ndim:
         return None
-    if x._storage.pool is not (_cpu or cpu_pool()) or events.observers:
+    source = x._storage.pool
+    if source is not (_cpu or cpu_pool()) or events.observers:
         return None
-    out = _adopted(op.small(a, order="C"))
-    state = current()
-    if x._requires_grad and state.grad_enabled:
-        node = _small_node(op, (True,), (_edge(x),), None)
-        node.saved_variables = _small_saves(op, node, (x,), out, state.hooks)
-        node.sequence_nr = next_number()
-        out._grad_fn, out._requires_grad = node, True
+    out = _adopted(source, op.small(a, order="C"))
+    if x._requires_grad:
+        state = current()
+        if state.grad_enabled:
+            node = x._grad_fn
+            edge = (node, x._output_nr) if node is not None else gradient_edge(x)
+            _record_small(op, (True,), (edge,), (x,), out, state.hooks)
     return out
 
 
@@ -204,30 +205,33 @@ def small_binary(op: Op, x: Any, y: Any) -> Any:
     """The short way (note, rule 4) of an op on two operands; None where it does not apply."""
     a, b = x._array, y._array
     dtype = a.dtype
-    if a.nbytes >= SMALL_BYTES or b.nbytes >= SMALL_BYTES or a.shape != b.shape or dtype is not b.dtype:
+    if a.nbytes >= SMALL_BYTES or a.shape != b.shape or dtype is not b.dtype:
         return None
     if (dtype is not FLOAT32 and dtype is not FLOAT64) or not a.ndim or events.observers:
         return None
-    cpu = _cpu or cpu_pool()
-    if x._storage.pool is not cpu or y._storage.pool is not cpu:
+    source = x._storage.pool
+    if source is not y._storage.pool or source is not (_cpu or cpu_pool()):
         return None
-    out = _adopted(op.small(a, b, order="C"))
+    out = _adopted(source, op.small(a, b, order="C"))
     needs_x, needs_y = x._requires_grad, y._requires_grad
     if (needs_x or needs_y) and op.differentiable:
         state = current()
         if state.grad_enabled:
-            edges = (_edge(x) if needs_x else NO_EDGE, _edge(y) if needs_y else NO_EDGE)
-            node = _small_node(op, (needs_x, needs_y), edges, None)
-            node.saved_variables = _small_saves(op, node, (x, y), out, state.hooks) if op.saves else ()
-            node.sequence_nr = next_number()
-            out._grad_fn, out._requires_grad = node, True
+            edge_x = edge_y = NO_EDGE
+            if needs_x:
+                node = x._grad_fn
+                edge_x = (node, x._output_nr) if node is not None else gradient_edge(x)
+            if needs_y:
+                node = y._grad_fn
+                edge_y = (node, y._output_nr) if node is not None else gradient_edge(y)
+            _record_small(op, (needs_x, needs_y), (edge_x, edge_y), (x, y), out, state.hooks)
     return out
 
 
-def _adopted(array: Any) -> Any:
+def _adopted(source: MemoryPool, array: Any) -> Any:
     out = object.__new__(Variable._tensor_class)
     out._array = array
-    out._storage = cpu_pool().adopt(array, "activation")
+    out._storage = source.adopt(array, "activation")
     out._grad_fn = None
     out._output_nr = 0
     out._requires_grad = False
@@ -235,37 +239,34 @@ def _adopted(array: Any) -> Any:
     return out
 
 
-def _edge(tensor: Any) -> Edge:
-    """`gradient_edge` of a tensor that requires grad."""
-    node = tensor._grad_fn
-    return (node, tensor._output_nr) if node is not None else gradient_edge(tensor)
-
-
-def _small_node(op: Op, needs: tuple[bool, ...], edges: tuple[Edge, ...], attrs: Any) -> Node:
+def _record_small(
+    op: Op, needs: tuple[bool, ...], edges: tuple[Edge, ...], inputs: tuple[Any, ...], out: Any, hooks: Any
+) -> None:
+    """`record` without what small element-wise work does not have: other outputs, attributes, devices, observers."""
     node = Node()
     node.record = op
     node.needs_grad = needs
-    node.op_attrs = attrs
+    node.op_attrs = None
     node.run_device = CPU
     node.num_outputs = 1
     node.node_hooks = None
     node.next_edges = edges
-    return node
-
-
-def _small_saves(op: Op, node: Node, inputs: tuple[Any, ...], out: Any, hooks: Any) -> tuple[Any, ...]:
-    saves: list[SavedVariable | None] = []
-    for slot in op.plan(node.needs_grad):
-        if slot is None:
-            saves.append(None)
-            continue
-        if slot.output:
-            value, saved = out, SavedVariable(out, None, 0)
-        else:
-            value = inputs[slot.position]
-            edge = node.next_edges[slot.position]
-            saved = SavedVariable(value, edge if edge[0] is not None else None, -1)
-        if hooks:
-            saved.pack(value, op.name, slot.name)
-        saves.append(saved)
-    return tuple(saves)
+    if op.saves:
+        saves: list[SavedVariable | None] = []
+        for slot in op.plan(needs):
+            if slot is None:
+                saves.append(None)
+                continue
+            if slot.output:
+                value, saved = out, SavedVariable(out, None, 0)
+            else:
+                value, edge = inputs[slot.position], edges[slot.position]
+                saved = SavedVariable(value, edge if edge[0] is not None else None, -1)
+            if hooks:
+                saved.pack(value, op.name, slot.name)
+            saves.append(saved)
+        node.saved_variables = tuple(saves)
+    else:
+        node.saved_variables = ()
+    node.sequence_nr = next_number()
+    out._grad_fn, out._requires_grad = node, True

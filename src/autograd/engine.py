@@ -56,7 +56,7 @@ class GraphTask:
         self._owned: set[Any] = set()
         self._dependencies: dict[Any, int] = {}
         self._needed: set[Any] | None = None
-        self._ready: list[tuple[int, int, Any]] = []
+        self._ready: list[tuple[int, Any]] = []
 
     def run(self, roots: list[tuple[Edge, Gradient]]) -> None:
         """Send gradients into the graph and run it to its leaves."""
@@ -69,7 +69,7 @@ class GraphTask:
                     self._deposit(node, number, gradient)
                 for node in {edge[0]: None for edge, _ in roots}:
                     if self._dependencies[node] == 0:
-                        self._push(node)
+                        self._make_ready(node)
                 self._loop()
         finally:
             _running.task = before
@@ -116,55 +116,48 @@ class GraphTask:
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
-    def _push(self, node: Any) -> None:
-        # id() breaks ties among accumulators, which all have the same number.
-        heapq.heappush(self._ready, (-node.sequence_nr, id(node), node))
+    def _make_ready(self, node: Any) -> None:
+        """All gradients have arrived: accumulators run at once, the others when it is their turn."""
+        if node.accumulates_into is None:
+            heapq.heappush(self._ready, (-node.sequence_nr, node))
+        else:
+            self._arrive_at_leaf(node, self._buffers.pop(node, [None]))
 
     def _loop(self) -> None:
-        ready, buffers, by_node, run = self._ready, self._buffers, self._by_node, self.values.run
+        """Run what is ready until nothing is. One long function: two calls a node would cost 0.2 us of 3."""
+        ready, buffers, owned, by_node = self._ready, self._buffers, self._owned, self._by_node
+        dependencies, needed, values = self._dependencies, self._needed, self.values
         while ready:
-            node = heapq.heappop(ready)[2]
+            node = heapq.heappop(ready)[1]
             gradients = buffers.pop(node, None) or [None] * node.num_outputs
-            if node.accumulates_into is not None:
-                self._arrive_at_leaf(node, gradients)
-                continue
             if node.node_hooks is not None or node in by_node:
                 self._arrive(node, gradients)
-            if self._needed is not None and not self._leads_on(node):
+            if needed is not None and not any(successor in needed for successor, _ in node.next_edges):
                 continue
-            if events.observers:
-                with events.span("node", node.name(), node):
-                    results = run(node, gradients)
-            else:
-                results = run(node, gradients)
-            if not self.keep_graph:
+            results = self._observed_run(node, gradients) if events.observers else values.run(node, gradients)
+            if node.saved_variables and not self.keep_graph:
                 node.release()
-            self._distribute(node, results)
+            fresh = node.record.fresh
+            for (successor, number), gradient in zip(node.next_edges, results):
+                if successor is None or (needed is not None and successor not in needed):
+                    continue
+                if gradient is not None:
+                    buffer = buffers.get(successor)
+                    if buffer is None and successor.num_outputs == 1:
+                        buffers[successor] = [gradient]
+                        if fresh:
+                            owned.add(successor)
+                    elif successor in owned and buffer is not None:
+                        values.add_into(buffer, number, gradient)
+                    else:
+                        self._deposit(successor, number, gradient)
+                dependencies[successor] = count = dependencies[successor] - 1
+                if count == 0:
+                    self._make_ready(successor)
 
-    def _leads_on(self, node: Any) -> bool:
-        """Whether something that is asked for lies beyond a node."""
-        assert self._needed is not None
-        return any(successor in self._needed for successor, _ in node.next_edges)
-
-    def _distribute(self, node: Any, results: tuple[Gradient, ...]) -> None:
-        buffers, dependencies, owned, needed = self._buffers, self._dependencies, self._owned, self._needed
-        fresh = node.record.fresh
-        for (successor, number), gradient in zip(node.next_edges, results):
-            if successor is None or (needed is not None and successor not in needed):
-                continue
-            if gradient is not None:
-                buffer = buffers.get(successor)
-                if buffer is None and successor.num_outputs == 1:
-                    buffers[successor] = [gradient]
-                    if fresh:
-                        owned.add(successor)
-                elif successor in owned and buffer is not None:
-                    self.values.add_into(buffer, number, gradient)
-                else:
-                    self._deposit(successor, number, gradient)
-            dependencies[successor] = count = dependencies[successor] - 1
-            if count == 0:
-                self._push(successor)
+    def _observed_run(self, node: Any, gradients: list[Gradient]) -> tuple[Gradient, ...]:
+        with events.span("node", node.name(), node):
+            return self.values.run(node, gradients)
 
     def _deposit(self, node: Any, number: int, gradient: Gradient) -> None:
         """Put a gradient into a node's buffer, beside or on top of what is there."""

@@ -113,8 +113,10 @@ class Node:
 
     def release(self) -> None:
         """Free what the node saved; its edges stay, so that the graph can still be walked."""
-        if any(value is not None for value in self.saved_variables or ()):
-            self.saved_variables = None
+        for value in self.saved_variables or ():
+            if value is not None:
+                self.saved_variables = None
+                return
 
     def __call__(self, *gradients: Any) -> Any:
         """Run this node alone: the gradients of its inputs, from those of its outputs.

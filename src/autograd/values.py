@@ -10,7 +10,7 @@ import numpy as np
 from ..kernels import backend
 from ..memory import META, storage_of
 from ..saved_tensors.state import Under, current
-from .arrays import do_on, do_on_tensors, overlaps_itself
+from .arrays import do_on, do_on_tensors, known, overlaps_itself
 from .node import Node
 from .ops.cast import clone
 from .ops.elementwise import add
@@ -49,7 +49,7 @@ class OnArrays:
                     saved.append(value.plain)
                 else:
                     saved.append(value.array(node))
-        return op.backward(do_on(node.run_device), node, saved, *gradients)  # type: ignore[no-any-return]
+        return op.backward(known.get(node.run_device) or do_on(node.run_device), node, saved, *gradients)  # type: ignore[no-any-return]
 
     def add(self, x: Any, y: Any) -> Any:
         """The sum, in memory of its own."""

@@ -15,23 +15,15 @@ import time
 import weakref
 from typing import Any, TypeAlias
 
-from ..memory import Storage, events, storage_of
-from .hooks import (
-    Handle,
-    HookEntry,
-    PolicyEntry,
-    SavedRecord,
-    SavedValue,
-    policies_inside,
-    policies_outside,
-    saved_tensors_hooks,
-)
-from .state import Under, current
+from ..memory import Storage, events
+from .hooks import SavedRecord
+from .packed import Packed, TensorLike, packed_by_hooks
+from .state import State, current, set_state
 
-# What is saved is a tensor, known here by its data only: ``_array``, ``_storage``, and the class that rebuilds one.
-TensorLike: TypeAlias = Any
 # The producer of a tensor and which of its outputs it is, or None for a tensor that doesn't require grad.
 Edge: TypeAlias = tuple[Any, int]
+# What pack hooks run under (NOTE [ Hook entries ], rule 4).
+_NO_HOOKS = State(False, ())
 
 
 class SavedVariable:
@@ -53,7 +45,7 @@ class SavedVariable:
         self.edge = edge
         self.output_nr = output_nr
         self._reference = weakref.ref(tensor) if output_nr < 0 else None
-        self._packed: _Packed | None = None
+        self._packed: Packed | None = None
 
     # -- packing -------------------------------------------------------------------------------------------------------
 
@@ -64,16 +56,33 @@ class SavedVariable:
             RuntimeError: if a pack hook changed its input in place.
             Exception: whatever a pack hook raises; the value is unchanged then.
         """
+        state = current()
+        watching = events.observers
+        start = time.perf_counter() if watching else 0.0
+        if state.hooks:
+            set_state(_NO_HOOKS)
+            try:
+                packed = packed_by_hooks(tensor, self.output_nr >= 0, state.hooks, op, slot)
+            finally:
+                set_state(state)
+            if packed is not None:
+                self._packed = packed
+                self.plain = None
+                self._reference = None
+        if watching:
+            self._report(tensor, op, slot, time.perf_counter() - start)
+
+    def _report(self, tensor: TensorLike, op: str, slot: str, seconds: float) -> None:
         record = SavedRecord(op, slot, tensor._array, self.storage)
-        entries = current().hooks
-        if entries:
-            start = time.perf_counter()
-            with Under(hooks=(), grad_enabled=False):
-                self._packed = _pack(self, tensor, entries, record)
-            record.seconds = time.perf_counter() - start
-        if self._packed is not None:
-            self.plain = None
-            self._reference = None
+        packed = self._packed
+        if packed is not None:
+            packed.record = record
+            record.seconds = seconds
+            record.policy = "hooks"
+            if packed.unpack_hook is None:
+                record.policy = packed.held.policy
+                record.resident_bytes = packed.held.resident_bytes
+                record.offloaded_bytes = packed.held.offloaded_bytes
         for observer in events.observers:
             observer.saved(record)
 
@@ -89,7 +98,7 @@ class SavedVariable:
             if self.storage.version != self.version:
                 raise self._modified(node)
             return self.plain
-        return self._unpack(node)[0]
+        return self._unpack(self._packed, node)[0]
 
     def tensor(self, node: Any, tensor_class: Any) -> TensorLike:
         """The value as a tensor with its history, the original object where it still exists.
@@ -98,11 +107,11 @@ class SavedVariable:
             RuntimeError: as `array`.
         """
         if self._packed is not None:
-            array, given = self._unpack(node)
+            array, storage, given = self._unpack(self._packed, node)
             edge = self._edge_for(node)
             if edge is None and given is not None and not given.requires_grad:
                 return given
-            return tensor_class._rebuild(array, storage_of(array), edge)
+            return tensor_class._rebuild(array, storage, edge)
         array = self.array(node)
         original = self._reference() if self._reference is not None else None
         if original is not None and original._array is array:
@@ -114,18 +123,22 @@ class SavedVariable:
             return node.edge_of_output(self.output_nr)  # type: ignore[no-any-return]
         return self.edge
 
-    def _unpack(self, node: Any) -> tuple[Any, TensorLike | None]:
-        packed = self._packed
-        assert packed is not None
-        start = time.perf_counter()
-        with Under(hooks=()):
-            array, tensor = packed.load()
-        packed.check(array, tensor, node)
-        if storage_of(array) is self.storage and self.storage.version != self.version:
+    def _unpack(self, packed: Packed, node: Any) -> tuple[Any, Storage | None, TensorLike | None]:
+        state = current()
+        start = time.perf_counter() if events.observers else 0.0
+        if state.hooks:
+            set_state(State(state.grad_enabled, ()))
+        try:
+            array, storage, tensor = packed.load(node)
+        finally:
+            if state.hooks:
+                set_state(state)
+        if storage is self.storage and storage.version != self.version:
             raise self._modified(node)
-        for observer in events.observers:
-            observer.unpacked(packed.record, time.perf_counter() - start)
-        return array, tensor
+        if packed.record is not None:
+            for observer in events.observers:
+                observer.unpacked(packed.record, time.perf_counter() - start)
+        return array, storage, tensor
 
     def _modified(self, node: Any) -> RuntimeError:
         shape, dtype = (self.plain.shape, self.plain.dtype) if self._packed is None else self._packed.spec[:2]
@@ -152,76 +165,3 @@ class SavedVariable:
     def unpack_hook(self) -> Any:
         """The hook that unpacks it, or None."""
         return None if self._packed is None else self._packed.unpack_hook
-
-
-class _Packed:
-    """A value in the hands of hooks: what they keep, and what must come back."""
-
-    __slots__ = ("held", "record", "spec", "unpack_hook")
-
-    def __init__(self, held: Any, unpack_hook: Any, tensor: TensorLike, record: SavedRecord) -> None:
-        self.held = held
-        self.unpack_hook = unpack_hook
-        self.spec = (tensor._array.shape, tensor._array.dtype, tensor._storage.device)
-        self.record = record
-
-    def load(self) -> tuple[Any, TensorLike | None]:
-        """The array, and the tensor that a raw hook gave back."""
-        if self.unpack_hook is None:
-            return self.held.load(), None
-        tensor = self.unpack_hook(self.held)
-        return getattr(tensor, "_array", None), tensor
-
-    def check(self, array: Any, tensor: TensorLike | None, node: Any) -> None:
-        """Compare what came back with what was saved."""
-        slot = f"{node.name()}, saved value {self.record.slot!r}"
-        if array is None:
-            raise TypeError(f"{slot}: the unpack hook must return a Tensor, got {type(tensor).__name__}")
-        storage = storage_of(array)
-        device = storage.device if storage is not None else None
-        got = (array.shape, array.dtype, device)
-        if got != self.spec:
-            raise RuntimeError(
-                f"{slot}: the unpack hook returned another tensor than was saved\n"
-                f"  expected: {_spec_text(self.spec)}\n  got: {_spec_text(got)}"
-            )
-
-
-def _spec_text(spec: tuple[Any, Any, Any]) -> str:
-    shape, dtype, device = spec
-    return f"shape {list(shape)}, {dtype}, on {device}"
-
-
-def _pack(
-    saved: SavedVariable, tensor: TensorLike, entries: tuple[HookEntry, ...], record: SavedRecord
-) -> _Packed | None:
-    innermost = entries[-1]
-    for shadowed in policies_outside(entries):
-        shadowed.shadow()
-    if isinstance(innermost, saved_tensors_hooks):
-        return _pack_raw(saved, tensor, innermost, record)
-    policies = policies_inside(entries)
-    value = SavedValue(tensor._array, saved.storage, record.op, record.slot)
-    handle = _save(policies, value)
-    if handle is None:
-        return None
-    record.policy = handle.policy
-    record.resident_bytes = handle.resident_bytes
-    record.offloaded_bytes = handle.offloaded_bytes
-    return _Packed(handle, None, tensor, record)
-
-
-def _save(policies: tuple[PolicyEntry, ...], value: SavedValue) -> Handle | None:
-    return policies[0].save(value, policies[1:]) if policies else None
-
-
-def _pack_raw(saved: SavedVariable, tensor: TensorLike, hooks: saved_tensors_hooks, record: SavedRecord) -> _Packed:
-    given = tensor if saved.output_nr < 0 else tensor._alias()
-    held = hooks.pack_hook(given)
-    if saved.storage.version != saved.version:
-        raise RuntimeError(
-            f"{record.op}, saved value {record.slot!r}: the pack hook is modifying its input in place;"
-            " return a changed copy instead"
-        )
-    record.policy = "hooks"
-    return _Packed(held, hooks.unpack_hook, tensor, record)

@@ -93,7 +93,8 @@ def test_a_pass_frees_everything():
     assert kept.now() == 0
 
 
-def test_each_recomputed_value_is_freed_when_it_was_read():  # case G9
+@pytest.mark.parametrize("retain_graph", [False, True])
+def test_each_recomputed_value_is_freed_when_it_was_read(retain_graph: bool):  # case G9
     x = leaf()
     kept = Kept()
     figures: list[int] = []
@@ -104,7 +105,7 @@ def test_each_recomputed_value_is_freed_when_it_was_read():  # case G9
             t.register_hook(lambda grad: figures.append(kept.now()))
         return t
 
-    checkpoint(function, x).sum().backward()
+    checkpoint(function, x).sum().backward(retain_graph=retain_graph)
     # The hooks of the second run's tensors are never called.
     assert len(figures) == 4
     first, *others = figures

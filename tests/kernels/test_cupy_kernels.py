@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,33 +11,15 @@ import pytest
 
 from stowgrad.kernels import backend, numpy_
 
-from .. import fake_cupy
+from ..fake_cupy.places import PLACES, cupy_at
 
 Rng = np.random.Generator
 
 
-def _gpu() -> bool:
-    if importlib.util.find_spec("cupy") is None:
-        return False
-    cupy = importlib.import_module("cupy")
-    try:
-        return bool(cupy.cuda.runtime.getDeviceCount() > 0)
-    except cupy.cuda.runtime.CUDARuntimeError:
-        return False
-
-
-PLACES = ["double"] + ([pytest.param("gpu", marks=pytest.mark.cuda)] if _gpu() else [])
-
-
 @pytest.fixture(scope="module", params=PLACES)
 def cupy(request: pytest.FixtureRequest) -> Iterator[Any]:
-    if request.param == "gpu":
-        yield importlib.import_module("cupy")
-    elif shutil.which("g++") is None:
-        pytest.skip("the double runs CUDA sources compiled by g++")
-    else:
-        with fake_cupy.installed() as double:
-            yield double
+    with cupy_at(request.param) as module:
+        yield module
 
 
 def run_on(cupy: Any, name: str, args: list[Any], keywords: dict[str, Any]) -> tuple[list[Any], Any]:

@@ -15,6 +15,7 @@ import pytest
 from stowgrad.memory import Device, MemoryBudgetError, pool, storage_for_user, storage_of
 
 from .. import fake_cupy
+from ..fake_cupy.arrays import Memory, Stream, state
 
 FLOAT32 = np.dtype(np.float32)
 CUDA = Device("cuda:0")
@@ -99,7 +100,7 @@ def test_a_limit_holds(cupy: Any) -> None:
 
 def test_a_full_device_is_a_memory_error(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = pool(CUDA)
-    monkeypatch.setattr(fake_cupy.Memory, "failing", True)
+    monkeypatch.setattr(Memory, "failing", True)
     with pytest.raises(MemoryError, match=r"cuda:0 has no 1,024 bytes free"):
         memory.lease((256,), FLOAT32)
     assert memory.used_bytes() == 0
@@ -107,11 +108,11 @@ def test_a_full_device_is_a_memory_error(cupy: Any, monkeypatch: pytest.MonkeyPa
 
 def test_another_stream_waits_before_it_uses_a_block(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = pool(CUDA)
-    first, second = fake_cupy.stream[0], fake_cupy.Stream()
+    first, second = state.stream, Stream()
     memory.lease((64,), FLOAT32)
     memory.lease((64,), FLOAT32)
     assert first.waited == []
-    monkeypatch.setattr(fake_cupy, "stream", [second])
+    monkeypatch.setattr(state, "stream", second)
     memory.lease((64,), FLOAT32)
     assert second.waited == [("event", first.ptr)]
     memory.lease((64,), FLOAT32)
@@ -127,7 +128,7 @@ def test_each_device_has_its_own_pool_and_runs_its_own_kernels(cupy: Any) -> Non
     out, storage = pool(one).lease((8,), FLOAT32)
     backend("cuda").softmax(x, out)
     assert storage.device is one
-    assert fake_cupy.current == [0]
+    assert state.current == 0
     assert pool(CUDA).used_bytes() == 0
     assert pool(one).used_bytes() == 64
     np.testing.assert_allclose(out.get(), 1 / 8)
@@ -137,13 +138,13 @@ def test_each_device_has_its_own_pool_and_runs_its_own_kernels(cupy: Any) -> Non
 def test_a_device_that_is_not_there_is_named(
     count: int, message: str, cupy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fake_cupy, "device_count", [count])
+    monkeypatch.setattr(state, "device_count", count)
     with pytest.raises(RuntimeError, match=f"'cuda:2' does not exist: .*{message}"):
         pool("cuda:2")
 
 
 def test_a_missing_driver_is_named(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fake_cupy, "device_count", [-1])
+    monkeypatch.setattr(state, "device_count", -1)
     with pytest.raises(RuntimeError, match="'cuda:0' cannot be used: no CUDA device or driver was found"):
         pool("cuda")
 

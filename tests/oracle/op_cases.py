@@ -220,63 +220,65 @@ def _reductions() -> list[Case]:
     return cases
 
 
+VIEWS: dict[str, dict[str, Callable[..., Any]]] = {
+    "view": {
+        "split": lambda lib, x: x.view(2, 3, 2, 2),
+        "merge": lambda lib, x: x.view(6, -1),
+        "tuple": lambda lib, x: x.view((4, 6)),
+    },
+    "reshape": {
+        "view": lambda lib, x: x.reshape(-1),
+        "copy": lambda lib, x: x.transpose(0, 2).reshape(4, 6),
+        "tuple": lambda lib, x: x.reshape((3, 8)),
+    },
+    "flatten": {"some": lambda lib, x: x.flatten(1), "middle": lambda lib, x: x.flatten(-3, -2)},
+    "permute": {"all": lambda lib, x: x.permute(2, 0, 1), "tuple": lambda lib, x: x.permute((0, -1, 1))},
+    "transpose": {"two": lambda lib, x: x.transpose(0, -1), "same": lambda lib, x: x.transpose(1, 1)},
+    "expand": {
+        "leading": lambda lib, x: x.expand(5, 2, 3, 4),
+        "ones": lambda lib, x: x[:, :1].expand(-1, 7, -1),
+        "nothing": lambda lib, x: x[:, :1].expand(2, 0, 4),
+    },
+    "unsqueeze": {"first": lambda lib, x: x.unsqueeze(0), "last": lambda lib, x: x.unsqueeze(-1)},
+    "squeeze": {"one": lambda lib, x: x[:, :1].squeeze(1), "none to squeeze": lambda lib, x: x.squeeze(0)},
+    "narrow": {"middle": lambda lib, x: x.narrow(1, 1, 2), "nothing": lambda lib, x: x.narrow(2, 4, 0)},
+    "split": {
+        "size": lambda lib, x: x.split(3, dim=2),
+        "sizes": lambda lib, x: x.split([1, 0, 2], 1),
+        "one used": lambda lib, x: x.split(2, -1)[1],
+    },
+    "chunk": {"even": lambda lib, x: x.chunk(2, -1), "short": lambda lib, x: x.chunk(2, 1)},
+    "unbind": {"first": lambda lib, x: x.unbind(), "last": lambda lib, x: x.unbind(-1)},
+    "cat": {
+        "three": lambda lib, x: lib.cat([x, x[:, 1:], x * 2], 1),
+        "last": lambda lib, x: lib.cat((x, x), dim=-1),
+        "with nothing": lambda lib, x: lib.cat([x, x[:0]], 0),
+    },
+    "stack": {"first": lambda lib, x: lib.stack([x, x]), "last": lambda lib, x: lib.stack((x, x * 2), -1)},
+    "contiguous": {"transposed": lambda lib, x: x.transpose(0, 2).contiguous()},
+    "matmul": {
+        "batches": lambda lib, x: x @ x.mT,
+        "vectors": lambda lib, x: x[0, 0] @ x[1, 1],
+        "matrix, vector": lambda lib, x: x[0] @ x[1, 1],
+        "vector, matrix": lambda lib, x: x[0, :, 0] @ x[1],
+        "batch, vector": lambda lib, x: x @ x[1, 1],
+        "broadcast": lambda lib, x: x.unsqueeze(1) @ x.mT,
+        "function": lambda lib, x: lib.matmul(x[0], x[1].t()),
+    },
+    "iter": {"rows": lambda lib, x: tuple(row * 2 for row in x)},
+    "fancy": {
+        "integers": lambda lib, x: x[lib.tensor([[0, 1], [-1, 0]])],
+        "list": lambda lib, x: x[[1, 1, 0]],
+        "bools": lambda lib, x: x[x > 1],
+        "rows": lambda lib, x: x[lib.tensor([True, False])],
+        "none of them": lambda lib, x: x[x > 100],
+    },
+}
+
+
 def _shapes() -> list[Case]:
     x = smooth(2, 3, 4)
-    calls: dict[str, dict[str, Callable[..., Any]]] = {
-        "view": {
-            "split": lambda lib, x: x.view(2, 3, 2, 2),
-            "merge": lambda lib, x: x.view(6, -1),
-            "tuple": lambda lib, x: x.view((4, 6)),
-        },
-        "reshape": {
-            "view": lambda lib, x: x.reshape(-1),
-            "copy": lambda lib, x: x.transpose(0, 2).reshape(4, 6),
-            "tuple": lambda lib, x: x.reshape((3, 8)),
-        },
-        "flatten": {"some": lambda lib, x: x.flatten(1), "middle": lambda lib, x: x.flatten(-3, -2)},
-        "permute": {"all": lambda lib, x: x.permute(2, 0, 1), "tuple": lambda lib, x: x.permute((0, -1, 1))},
-        "transpose": {"two": lambda lib, x: x.transpose(0, -1), "same": lambda lib, x: x.transpose(1, 1)},
-        "expand": {
-            "leading": lambda lib, x: x.expand(5, 2, 3, 4),
-            "ones": lambda lib, x: x[:, :1].expand(-1, 7, -1),
-            "nothing": lambda lib, x: x[:, :1].expand(2, 0, 4),
-        },
-        "unsqueeze": {"first": lambda lib, x: x.unsqueeze(0), "last": lambda lib, x: x.unsqueeze(-1)},
-        "squeeze": {"one": lambda lib, x: x[:, :1].squeeze(1), "none to squeeze": lambda lib, x: x.squeeze(0)},
-        "narrow": {"middle": lambda lib, x: x.narrow(1, 1, 2), "nothing": lambda lib, x: x.narrow(2, 4, 0)},
-        "split": {
-            "size": lambda lib, x: x.split(3, dim=2),
-            "sizes": lambda lib, x: x.split([1, 0, 2], 1),
-            "one used": lambda lib, x: x.split(2, -1)[1],
-        },
-        "chunk": {"even": lambda lib, x: x.chunk(2, -1), "short": lambda lib, x: x.chunk(2, 1)},
-        "unbind": {"first": lambda lib, x: x.unbind(), "last": lambda lib, x: x.unbind(-1)},
-        "cat": {
-            "three": lambda lib, x: lib.cat([x, x[:, 1:], x * 2], 1),
-            "last": lambda lib, x: lib.cat((x, x), dim=-1),
-            "with nothing": lambda lib, x: lib.cat([x, x[:0]], 0),
-        },
-        "stack": {"first": lambda lib, x: lib.stack([x, x]), "last": lambda lib, x: lib.stack((x, x * 2), -1)},
-        "contiguous": {"transposed": lambda lib, x: x.transpose(0, 2).contiguous()},
-        "matmul": {
-            "batches": lambda lib, x: x @ x.mT,
-            "vectors": lambda lib, x: x[0, 0] @ x[1, 1],
-            "matrix, vector": lambda lib, x: x[0] @ x[1, 1],
-            "vector, matrix": lambda lib, x: x[0, :, 0] @ x[1],
-            "batch, vector": lambda lib, x: x @ x[1, 1],
-            "broadcast": lambda lib, x: x.unsqueeze(1) @ x.mT,
-            "function": lambda lib, x: lib.matmul(x[0], x[1].t()),
-        },
-        "iter": {"rows": lambda lib, x: tuple(row * 2 for row in x)},
-        "fancy": {
-            "integers": lambda lib, x: x[lib.tensor([[0, 1], [-1, 0]])],
-            "list": lambda lib, x: x[[1, 1, 0]],
-            "bools": lambda lib, x: x[x > 1],
-            "rows": lambda lib, x: x[lib.tensor([True, False])],
-            "none of them": lambda lib, x: x[x > 100],
-        },
-    }
-    cases = [Case(name, label, call, (x,)) for name, uses in calls.items() for label, call in uses.items()]
+    cases = [Case(name, label, call, (x,)) for name, uses in VIEWS.items() for label, call in uses.items()]
     # Of bools PyTorch has only products without an element or a sum.
     nothing = {"empty": lambda lib, x: x[:, :0] @ x.mT, "no terms": lambda lib, x: x[:, :, :0] @ x.mT[:, :0]}
     cases += [Case("matmul", label, call, (x,), FLOATS) for label, call in nothing.items()]
@@ -285,17 +287,40 @@ def _shapes() -> list[Case]:
     ]
 
 
-def _networks() -> list[Case]:
-    targets = np.array([0, 3, -100, 2, 4])
-    images = np.array([[0, 2], [1, -100]])
-    index = np.array([[1, 0], [3, 1]])
+def _functional(name: str, **keywords: Any) -> Callable[..., Any]:
+    return lambda lib, *tensors: getattr(lib.nn.functional, name)(*tensors, **keywords)
+
+
+def _attention() -> list[Case]:
+    attention = "scaled_dot_product_attention"
     mask = np.array([[True, False, True], [False, True, True]])
     qkv = (signed(2, 3, 4, 5), signed(2, 3, 6, 5), signed(2, 3, 6, 2))
     square = (signed(2, 3, 4, 5), signed(2, 3, 4, 5), signed(2, 3, 4, 2))
     two = (signed(2, 5), signed(3, 5), signed(3, 4))
+    return [
+        Case(attention, "plain", _functional(attention), qkv),
+        Case(attention, "causal", _functional(attention, is_causal=True), square),
+        Case(attention, "scale", _functional(attention, scale=0.3), qkv),
+        Case(attention, "two dimensions", _functional(attention), two),
+        Case(
+            attention,
+            "bool mask",
+            _functional(attention),
+            (signed(1, 1, 2, 4), signed(1, 1, 3, 4), signed(1, 1, 3, 4), mask),
+        ),
+        Case(
+            attention,
+            "added mask",
+            lambda lib, q, k, v, m: lib.nn.functional.scaled_dot_product_attention(q, k, v, m.detach()),
+            (signed(1, 2, 2, 4), signed(1, 2, 3, 4), signed(1, 2, 3, 4), signed(2, 3)),
+        ),
+    ]
 
-    def f(name: str, **keywords: Any) -> Callable[..., Any]:
-        return lambda lib, *tensors: getattr(lib.nn.functional, name)(*tensors, **keywords)
+
+def _networks() -> list[Case]:
+    targets = np.array([0, 3, -100, 2, 4])
+    images = np.array([[0, 2], [1, -100]])
+    index = np.array([[1, 0], [3, 1]])
 
     def entropy(lib: Any, x: Any, w: Any, t: Any, **keywords: Any) -> Any:
         """Our fused function beside PyTorch's two."""
@@ -304,12 +329,11 @@ def _networks() -> list[Case]:
             return F.cross_entropy(F.linear(x, w), t, **keywords)
         return F.linear_cross_entropy(x, w, t, **keywords)
 
-    attention = "scaled_dot_product_attention"
     cases = [
-        Case("linear", "bias", f("linear"), (signed(2, 3, 4), signed(5, 4), signed(5))),
-        Case("linear", "no bias", f("linear"), (signed(3, 4), signed(5, 4))),
-        Case("linear", "vector", f("linear"), (signed(4), signed(5, 4), signed(5))),
-        Case("linear", "no rows", f("linear"), (signed(0, 4), signed(5, 4), signed(5)), FLOATS),
+        Case("linear", "bias", _functional("linear"), (signed(2, 3, 4), signed(5, 4), signed(5))),
+        Case("linear", "no bias", _functional("linear"), (signed(3, 4), signed(5, 4))),
+        Case("linear", "vector", _functional("linear"), (signed(4), signed(5, 4), signed(5))),
+        Case("linear", "no rows", _functional("linear"), (signed(0, 4), signed(5, 4), signed(5)), FLOATS),
         Case("layer_norm", "plain", lambda lib, x: lib.nn.functional.layer_norm(x, (4,)), (signed(2, 3, 4),)),
         Case("layer_norm", "two", lambda lib, x: lib.nn.functional.layer_norm(x, [3, 4]), (signed(2, 3, 4),)),
         Case(
@@ -319,33 +343,22 @@ def _networks() -> list[Case]:
             (signed(2, 3, 4), signed(4), signed(4)),
         ),
         Case("layer_norm", "no rows", lambda lib, x: lib.nn.functional.layer_norm(x, (4,)), (signed(0, 4),)),
-        Case("embedding", "plain", f("embedding"), (index, signed(4, 3))),
-        Case("embedding", "padding", f("embedding", padding_idx=1), (index, signed(4, 3))),
-        Case("embedding", "negative padding", f("embedding", padding_idx=-1), (index, signed(4, 3))),
-        Case("embedding", "no index", f("embedding"), (index[:0], signed(4, 3))),
-        Case("cross_entropy", "one row", f("cross_entropy"), (signed(6), np.array(2))),
-        Case("cross_entropy", "images", f("cross_entropy"), (signed(2, 3, 2), images)),
+        Case("embedding", "plain", _functional("embedding"), (index, signed(4, 3))),
+        Case("embedding", "padding", _functional("embedding", padding_idx=1), (index, signed(4, 3))),
+        Case("embedding", "negative padding", _functional("embedding", padding_idx=-1), (index, signed(4, 3))),
+        Case("embedding", "no index", _functional("embedding"), (index[:0], signed(4, 3))),
+        Case("cross_entropy", "one row", _functional("cross_entropy"), (signed(6), np.array(2))),
+        Case("cross_entropy", "images", _functional("cross_entropy"), (signed(2, 3, 2), images)),
         # Of integers PyTorch has neither of the two; squares of integers are fine, so ours go on.
-        Case("mse_loss", "mean", f("mse_loss"), (signed(3, 4), signed(3, 4)), FLOATS),
-        Case("mse_loss", "sum", f("mse_loss", reduction="sum"), (signed(3, 4), signed(3, 4)), FLOATS),
-        Case("mse_loss", "none", f("mse_loss", reduction="none"), (signed(3, 4), signed(3, 4)), FLOATS),
+        Case("mse_loss", "mean", _functional("mse_loss"), (signed(3, 4), signed(3, 4)), FLOATS),
+        Case("mse_loss", "sum", _functional("mse_loss", reduction="sum"), (signed(3, 4), signed(3, 4)), FLOATS),
+        Case("mse_loss", "none", _functional("mse_loss", reduction="none"), (signed(3, 4), signed(3, 4)), FLOATS),
         Case("dropout", "all", lambda lib, x: lib.nn.functional.dropout(x, 1.0), (signed(6, 7),), FLOATS),
-        Case(attention, "plain", f(attention), qkv),
-        Case(attention, "causal", f(attention, is_causal=True), square),
-        Case(attention, "scale", f(attention, scale=0.3), qkv),
-        Case(attention, "two dimensions", f(attention), two),
-        Case(attention, "bool mask", f(attention), (signed(1, 1, 2, 4), signed(1, 1, 3, 4), signed(1, 1, 3, 4), mask)),
-        Case(
-            attention,
-            "added mask",
-            lambda lib, q, k, v, m: lib.nn.functional.scaled_dot_product_attention(q, k, v, m.detach()),
-            (signed(1, 2, 2, 4), signed(1, 2, 3, 4), signed(1, 2, 3, 4), signed(2, 3)),
-        ),
     ]
     for reduction in ("mean", "sum", "none"):
         keywords = {"reduction": reduction}
         cases += [
-            Case("cross_entropy", reduction, f("cross_entropy", **keywords), (signed(5, 6), targets)),
+            Case("cross_entropy", reduction, _functional("cross_entropy", **keywords), (signed(5, 6), targets)),
             Case(
                 "linear_cross_entropy",
                 reduction,
@@ -353,7 +366,10 @@ def _networks() -> list[Case]:
                 (signed(5, 4), signed(6, 4), targets),
             ),
         ]
-    return [*cases, Case("cross_entropy", "ignored", f("cross_entropy", ignore_index=3), (signed(5, 6), targets % 6))]
+    return [
+        *cases,
+        Case("cross_entropy", "ignored", _functional("cross_entropy", ignore_index=3), (signed(5, 6), targets % 6)),
+    ]
 
 
-CASES = [*_unary(), *_binary(), *_reductions(), *_shapes(), *_networks()]
+CASES = [*_unary(), *_binary(), *_reductions(), *_shapes(), *_attention(), *_networks()]

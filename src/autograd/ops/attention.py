@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...memory import storage_for_user
 from ...saved_tensors.state import current
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
 from ..variable import Variable
-from .elementwise import add, mul
+from .cast import constant
+from .elementwise import add, mul, where
 from .linalg import matmul
 from .promotion import check_floating
 from .recompose import differentiated
@@ -88,9 +88,11 @@ class Attention(Op):
 
         def compose(q: Any, k: Any, v: Any) -> Any:
             scores = mul(matmul(q, transpose(k, -1, -2)), scale)
-            for bias in (mask, _causal_mask(q, k) if causal else None):
-                if bias is not None:
-                    scores = add(scores, _as_bias(bias, scores._array.dtype))
+            if causal:
+                visible = np.tri(q._array.shape[-2], k._array.shape[-2], dtype=bool)
+                scores = where(constant(visible, q._storage.device), scores, -math.inf)
+            if mask is not None:
+                scores = where(mask, scores, -math.inf) if mask._array.dtype == bool else add(scores, mask)
             return matmul(softmax(scores, -1), v)
 
         return (*differentiated(compose, (q, k, v), node.needs_grad[:3], grads[0]), None)
@@ -98,20 +100,6 @@ class Attention(Op):
 
 def _scale(q: Any, scale: float | None) -> float:
     return 1.0 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
-
-
-def _causal_mask(q: Any, k: Any) -> Any:
-    return _constant(np.tri(q._array.shape[-2], k._array.shape[-2], dtype=bool))
-
-
-def _as_bias(mask: Any, dtype: np.dtype[Any]) -> Any:
-    if mask._array.dtype != bool:
-        return mask
-    return _constant(np.where(mask._array, 0.0, -np.inf).astype(dtype))
-
-
-def _constant(array: Any) -> Any:
-    return Variable._tensor_class._wrap(array, storage_for_user(array))
 
 
 class AttentionBackward(Op):

@@ -64,6 +64,11 @@ def copy_array_to(array: Any, device: Device, category: str) -> tuple[Any, Any]:
     return copy, storage
 
 
+def constant(array: np.ndarray[Any, Any], device: Device) -> Any:
+    """A tensor on a device with the values of a NumPy array."""
+    return Variable._tensor_class._wrap(*copy_array_to(array, device, "temporary"))
+
+
 class ToDevice(Op):
     """A copy on another device; its gradient comes back to where the input was."""
 

@@ -96,6 +96,11 @@ class Add(Binary):
     ufunc = np.add
     fresh = False
 
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        if node.op_attrs is not None:
+            return super().backward(do, node, saved, *grads)
+        return self.partials(do, node, (), grads[0])
+
     def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
         need_x, need_y = node.needs_grad
         return grad if need_x else None, grad if need_y else None

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...memory import storage_for_user
+from ...memory import CPU
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
-from ..variable import Variable
+from .cast import constant, copy_array_to
 from .elementwise import mul
 from .linalg import linear
 from .promotion import check_floating
@@ -72,9 +72,10 @@ def _row_losses(logits: Any, targets: Any, ignore_index: int) -> Any:
     """The same with plain ops: minus the log-probability of each target, 0 for those that are ignored."""
     rows, classes = logits._array.shape
     chosen = np.zeros((rows, classes), logits._array.dtype)
-    counted = np.flatnonzero(targets._array != ignore_index)
-    chosen[counted, targets._array[counted]] = -1.0
-    weights = Variable._tensor_class._wrap(chosen, storage_for_user(chosen))
+    numbers = copy_array_to(targets._array, CPU, "temporary")[0]
+    counted = np.flatnonzero(numbers != ignore_index)
+    chosen[counted, numbers[counted]] = -1.0
+    weights = constant(chosen, logits._storage.device)
     return sum(mul(log_softmax(logits, 1), weights), (1,), False)
 
 

@@ -155,7 +155,7 @@ def _from_host(x: np.ndarray[Any, Any], out: Array) -> None:
 @kernel
 def fill(out: Array, value: Any) -> None:
     """``out[...] = value``."""
-    cupy.copyto(out, value, casting="unsafe")
+    cupy.copyto(out, value.item() if isinstance(value, np.generic) else value, casting="unsafe")
 
 
 @kernel

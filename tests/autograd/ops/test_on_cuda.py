@@ -1,0 +1,43 @@
+"""Every op of the table on a CUDA device: results and gradients are the CPU's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ...fake_cupy.places import PLACES, cupy_at
+from .cases import CASES, Case
+
+# Each kind of device draws its own numbers.
+DETERMINISTIC = [case for case in CASES if case.op != "native_dropout"]
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def cuda(request: pytest.FixtureRequest) -> Iterator[str]:
+    with cupy_at(request.param):
+        yield "cuda:0"
+
+
+def results(case: Case, device: str) -> list[Any]:
+    """The results and the gradients of the sum of their squares."""
+    tensors = [tensor.detach().to(device) for tensor in case.tensors()]
+    for tensor, needed in zip(tensors, case.needs, strict=True):
+        tensor.requires_grad_(needed)
+    made = case.function(*tensors)
+    outs = made if isinstance(made, tuple | list) else (made,)
+    squares = [(out * out).sum() for out in outs if out.requires_grad]
+    if squares:
+        sum(squares[1:], squares[0]).backward()
+    return [tensor.detach().cpu().numpy() for tensor in outs] + [
+        tensor.grad.cpu().numpy() for tensor in tensors if tensor.grad is not None
+    ]
+
+
+@pytest.mark.parametrize("case", DETERMINISTIC, ids=lambda case: f"{case.op} {case.label}".strip())
+def test_results_and_gradients_are_the_cpus(case: Case, cuda: str) -> None:
+    for found, expected in zip(results(case, cuda), results(case, "cpu"), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
