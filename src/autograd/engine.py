@@ -44,7 +44,7 @@ class GraphTask:
     def __init__(self, keep_graph: bool, create_graph: bool, captures: Iterable[Edge], accumulate: bool) -> None:
         self.id = next(_task_ids)
         self.keep_graph = keep_graph
-        self.values = OnTensors() if create_graph else OnArrays()
+        self.values = OnTensors() if create_graph else OnArrays(keep_graph)
         self.captured: dict[Edge, Gradient] = dict.fromkeys(captures)
         self.restricted = bool(self.captured)
         self.accumulate = accumulate

@@ -26,6 +26,7 @@ class FunctionRecord:
 
     small = None
     fresh = False
+    consumes_saved = False
     # The user's backward reads `ctx.saved_tensors` by itself, if it does.
     reads_saved = False
     # Functions that materialize gradients run with zeros where nothing arrived.

@@ -49,6 +49,7 @@ class Record:
         saves: what the node keeps.
         fresh: whether ``backward`` returns arrays of its own, which nothing else refers to.
         differentiable: whether the result can require grad.
+        consumes_saved: whether ``backward_once`` is to be used where it may be.
         reads_saved: whether the engine unpacks the saved values for ``backward``.
         runs_without_gradients: whether ``backward`` runs although no gradient has arrived.
     """
@@ -60,6 +61,7 @@ class Record:
     saves: tuple[Slot, ...] = ()
     fresh = True
     differentiable = True
+    consumes_saved = False
     reads_saved = True
     runs_without_gradients = False
 
@@ -94,6 +96,10 @@ class Record:
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         """Gradients of the inputs, None where none is needed."""
         raise NotImplementedError(f"the derivative of {self.name} is not implemented")
+
+    def backward_once(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        """`backward` when nobody will read the saved arrays again: it may write into them and hand them on."""
+        return self.backward(do, node, saved, *grads)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         """The same with differentiable ops only: what runs under ``create_graph``."""

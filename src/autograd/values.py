@@ -18,7 +18,14 @@ from .variable import Variable
 
 
 class OnArrays:
-    """Gradients are arrays; nothing is recorded."""
+    """Gradients are arrays; nothing is recorded.
+
+    Args:
+        keep_graph: whether saved values stay for another pass.
+    """
+
+    def __init__(self, keep_graph: bool) -> None:
+        self._keep_graph = keep_graph
 
     def modes(self) -> AbstractContextManager[None]:
         """What the pass runs under."""
@@ -49,7 +56,15 @@ class OnArrays:
                     saved.append(value.plain)
                 else:
                     saved.append(value.array(node))
-        return op.backward(known.get(node.run_device) or do_on(node.run_device), node, saved, *gradients)  # type: ignore[no-any-return]
+        do = known.get(node.run_device) or do_on(node.run_device)
+        if (
+            op.consumes_saved
+            and not self._keep_graph
+            and not any(v is not None and v.data for v in node.saved_values())
+        ):
+            node.release()  # first: what a failure leaves half done is not read again
+            return op.backward_once(do, node, saved, *gradients)  # type: ignore[no-any-return]
+        return op.backward(do, node, saved, *gradients)  # type: ignore[no-any-return]
 
     def add(self, x: Any, y: Any) -> Any:
         """The sum, in memory of its own."""
@@ -90,6 +105,11 @@ class OnArrays:
         _add_in_place(grad._array, gradient)
         grad._storage.version += 1
         return grad
+
+
+def _has_packed(node: Any) -> bool:
+    """Whether hooks have any of the node's saved values: what they give back may be theirs."""
+    return any(value is not None and value.plain is None for value in node.saved_values())
 
 
 class OnTensors:
@@ -143,7 +163,7 @@ class OnTensors:
 
 def _run_alone(node: Any, gradients: tuple[Any, ...]) -> Any:
     """What calling a node does; recorded if grad mode is on."""
-    values = OnTensors() if current().grad_enabled else OnArrays()
+    values = OnTensors() if current().grad_enabled else OnArrays(keep_graph=True)
     given = [None if gradient is None else values.of(gradient) for gradient in gradients]
     results = values.run(node, given)
     tensors = tuple([None if result is None else values.tensor(result) for result in results])

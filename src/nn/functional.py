@@ -389,7 +389,8 @@ def linear_cross_entropy(
     Raises:
         ValueError, IndexError, RuntimeError: as `cross_entropy` and `linear`.
 
-    Keeps input, weight and one number a row, and computes the logits again in backward.
+    Keeps the input and the gradients of input, weight and bias, which are computed while the logits are there; with
+    ``reduction="none"`` input, weight and one number a row, and backward computes the logits again.
     """
     _check_tensors("linear_cross_entropy", input=input, linear_weight=linear_weight, target=target)
     check_reduction(reduction)
@@ -399,14 +400,23 @@ def linear_cross_entropy(
             f" {list(input.shape)}, got {list(target.shape)}"
         )
     rows = input if input.dim() == 2 else input.reshape(-1, input.shape[-1])
-    losses: Tensor = loss.linear_cross_entropy(rows, linear_weight, linear_bias, target.reshape(-1), ignore_index)
-    return _reduced_rows(losses, target, ignore_index, reduction)
+    arguments = (rows, linear_weight, linear_bias, target.reshape(-1))
+    counted = _counted(target, ignore_index)
+    if reduction == "none" or counted == 0:
+        return _reduced_rows(loss.linear_cross_entropy(*arguments, ignore_index), target, ignore_index, reduction)
+    scale = 1.0 / counted if reduction == "mean" else 1.0
+    return loss.linear_cross_entropy_loss(*arguments, scale, ignore_index)  # type: ignore[no-any-return]
 
 
 def _reduced_rows(losses: Tensor, target: Tensor, ignore_index: int, reduction: str) -> Tensor:
     """The losses of the rows, reduced; the mean is over those that count (none at all: nan, as in PyTorch)."""
     result: Tensor = losses.reshape(tuple(target.shape)) if reduction == "none" else losses.sum()
     if reduction == "mean":
-        counted = int((target._array != ignore_index).sum()) if target.device.type != "meta" else target.numel()
+        counted = _counted(target, ignore_index)
         result = result / counted if counted else result * math.nan
     return result
+
+
+def _counted(target: Tensor, ignore_index: int) -> int:
+    """How many targets count."""
+    return target.numel() if target.device.type == "meta" else int((target._array != ignore_index).sum())

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ...memory import CPU
+from ...kernels import backend
+from ...memory import CPU, META
+from ...saved_tensors.state import current
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
+from ..variable import Variable
 from .cast import constant, copy_array_to
 from .elementwise import mul
 from .linalg import linear
@@ -157,7 +160,69 @@ class LinearCrossEntropyBackward(Op):
         k.linear_cross_entropy_backward(grad, x, weight, bias, targets, lse, *wanted, ignore_index=ignore_index)
 
 
+class LinearCrossEntropyLoss(Op):
+    """``scale`` times the sum of the losses of the rows, with the gradients computed while the logits are there.
+
+    What a pass reads is the gradients of input, weight and bias, up to the gradient of the result, which is one number.
+    The inputs are kept for second derivatives only.
+    """
+
+    name = "linear_cross_entropy_loss"
+    inputs = 4
+    consumes_saved = True
+    auxiliary = 3
+    saves = (
+        Slot("grad_input", 1, output=True, needed_for=(0,)),
+        Slot("grad_weight", 2, output=True, needed_for=(1,)),
+        Slot("grad_bias", 3, output=True, needed_for=(2,)),
+        Slot("input", 0),
+        Slot("weight", 1),
+        Slot("bias", 2),
+        Slot("target", 3),
+    )
+
+    def __call__(self, x: Any, weight: Any, bias: Any, targets: Any, scale: float, ignore_index: int = -100) -> Any:
+        recording = current().grad_enabled
+        wanted = tuple(recording and isinstance(t, Variable) and t._requires_grad for t in (x, weight, bias))
+        return apply(self, x, weight, bias, targets, float(scale), ignore_index, wanted)
+
+    def infer(self, x: Any, weight: Any, bias: Any, targets: Any, *attrs: Any) -> tuple[Spec, ...]:
+        _, ignore_index, wanted = attrs
+        linear.infer(x, weight, bias)
+        checked_targets(self.name, x.shape[0], weight.shape[0], targets, ignore_index)
+        shapes = (x.shape, weight.shape, weight.shape[:1])
+        grads = tuple((shape if want else (0,), x.dtype) for shape, want in zip(shapes, wanted, strict=True))
+        return (((), x.dtype), *grads)
+
+    def kernel(self, k: Any, x: Any, weight: Any, bias: Any, targets: Any, *rest: Any) -> None:
+        scale, ignore_index, wanted, out, *grads = rest
+        outs = [grad if want else None for grad, want in zip(grads, wanted, strict=True)]
+        k.linear_cross_entropy_with_grads(x, weight, bias, targets, out, *outs, scale=scale, ignore_index=ignore_index)
+
+    def attrs(self, *args: Any) -> Any:
+        return args[4:6]
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (*(None if unit is None else do(mul, unit, grads[0]) for unit in saved[:3]), None)
+
+    def backward_once(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        for unit in saved[:3]:
+            if unit is not None and node.run_device is not META:
+                backend(node.run_device.type).multiply(unit, grads[0], unit)
+        return (*saved[:3], None)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        x, weight, bias, targets = saved[3:]
+        scale, ignore_index = node.op_attrs
+
+        def compose(x: Any, weight: Any, bias: Any) -> Any:
+            return mul(sum(_row_losses(linear(x, weight, bias), targets, ignore_index)), scale)
+
+        return (*differentiated(compose, (x, weight, bias), node.needs_grad[:3], grads[0]), None)
+
+
 cross_entropy = CrossEntropy()
 cross_entropy_backward = CrossEntropyBackward()
 linear_cross_entropy = LinearCrossEntropy()
 linear_cross_entropy_backward = LinearCrossEntropyBackward()
+linear_cross_entropy_loss = LinearCrossEntropyLoss()

@@ -116,6 +116,7 @@ from .loss import (
     cross_entropy_backward,
     linear_cross_entropy,
     linear_cross_entropy_backward,
+    linear_cross_entropy_with_grads,
 )
 from .norm import (
     add_bias,
@@ -227,6 +228,7 @@ __all__ = [
     "linear_backward",
     "linear_cross_entropy",
     "linear_cross_entropy_backward",
+    "linear_cross_entropy_with_grads",
     "log",
     "log1p",
     "log2",

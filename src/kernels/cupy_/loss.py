@@ -113,15 +113,61 @@ def linear_cross_entropy_backward(
     for rows in _chunks(x, weight, chunk_bytes):
         part = _logits(x[rows], weight, bias)
         _gradient(grad_rows[rows], part, targets[rows], lse[rows], part, ignore_index)
-        if grad_x is not None:
-            cupy.matmul(part, weight, out=grad_x[rows])
-        if grad_w is not None:
-            _put_or_add(product(part.T, x[rows]), grad_w, first=rows.start == 0)
-        if grad_b is not None:
-            sums = cupy.empty(grad_b.shape, grad_b.dtype)
-            sum_over(part, sums, axes=(0,))
-            _put_or_add(sums, grad_b, first=rows.start == 0)
+        _add_gradients(part, x[rows], weight, None if grad_x is None else grad_x[rows], grad_w, grad_b, rows.start == 0)
         del part  # before the next one is made
+
+
+@kernel
+def linear_cross_entropy_with_grads(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    targets: Array,
+    loss: Array,
+    grad_x: Array | None,
+    grad_w: Array | None,
+    grad_b: Array | None,
+    *,
+    scale: float,
+    ignore_index: int = -100,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> None:
+    """``loss = scale * losses.sum()`` of `linear_cross_entropy`, and its gradients that are asked for (not None).
+
+    A chunk has the logits of all classes for a run of rows, which its gradient replaces.
+    """
+    _check_targets(targets, len(weight), ignore_index)
+    targets = _whole(targets)
+    losses, lse = cupy.empty(len(x), x.dtype), cupy.empty(len(x), x.dtype)
+    upstream = cupy.full(len(x), scale, x.dtype)
+    for rows in _chunks(x, weight, chunk_bytes):
+        part = _logits(x[rows], weight, bias)
+        _forward(part, targets[rows], losses[rows], lse[rows], ignore_index)
+        if grad_x is None and grad_w is None and grad_b is None:
+            continue
+        _gradient(upstream[rows], part, targets[rows], lse[rows], part, ignore_index)
+        _add_gradients(part, x[rows], weight, None if grad_x is None else grad_x[rows], grad_w, grad_b, rows.start == 0)
+    loss[...] = losses.sum() * scale
+
+
+def _add_gradients(
+    part: Array,
+    x: Array,
+    weight: Array,
+    grad_x: Array | None,
+    grad_w: Array | None,
+    grad_b: Array | None,
+    first: bool,
+) -> None:
+    """What a chunk of the logits' gradient gives the gradients of input, weight and bias."""
+    if grad_x is not None:
+        cupy.matmul(part, weight, out=grad_x)
+    if grad_w is not None:
+        _put_or_add(product(part.T, x), grad_w, first=first)
+    if grad_b is not None:
+        sums = cupy.empty(grad_b.shape, grad_b.dtype)
+        sum_over(part, sums, axes=(0,))
+        _put_or_add(sums, grad_b, first=first)
 
 
 def _chunks(x: Array, weight: Array, chunk_bytes: int) -> Iterator[slice]:

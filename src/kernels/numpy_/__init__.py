@@ -108,6 +108,7 @@ from .embedding import (
 from .error_function import (
     erf,
 )
+from .fused_loss import linear_cross_entropy_with_grads
 from .index import (
     gather,
     gather_backward,
@@ -232,6 +233,7 @@ __all__ = [
     "linear_backward",
     "linear_cross_entropy",
     "linear_cross_entropy_backward",
+    "linear_cross_entropy_with_grads",
     "log",
     "log1p",
     "log2",

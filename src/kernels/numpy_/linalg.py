@@ -12,6 +12,7 @@ from .tiling import contiguous
 _LARGE_PRODUCT = 1 << 24  # multiplications: from here on BLAS's own threads pay off
 _TILE_PRODUCT = 1 << 23  # multiplications of a tile of small products
 _LEAST_ROWS, _MOST_ROWS = 192, 512  # of a task: a core runs at full speed from about 256 rows on
+_ROW_MULTIPLE = 16  # rows that BLAS computes together
 
 
 def matmul(a: Array, b: Array, out: Array) -> None:
@@ -43,8 +44,11 @@ def matmul(a: Array, b: Array, out: Array) -> None:
 
 
 def rows_per_task(rows: int) -> int:
-    """Rows of a product that one thread takes at a time: enough for BLAS's full speed, and work for every thread."""
-    return min(max(-(-rows // get_num_threads()), _LEAST_ROWS), _MOST_ROWS)
+    """Rows of a product that one thread takes at a time: enough for BLAS's full speed, and as much for every thread."""
+    threads = get_num_threads()
+    rounds = -(-rows // (threads * _MOST_ROWS))
+    step = -(-rows // (threads * rounds)) if rows else 1
+    return max(-(-step // _ROW_MULTIPLE) * _ROW_MULTIPLE, _LEAST_ROWS)
 
 
 def _shared_out(a: Array, b: Array, out: Array) -> None:

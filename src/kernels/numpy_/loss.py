@@ -28,7 +28,7 @@ def cross_entropy(logits: Array, targets: Array, losses: Array, lse: Array, *, i
         IndexError: for a target that is neither a class nor ``ignore_index``.
     """
     rows, classes = logits.shape
-    _check_targets(targets, classes, ignore_index)
+    check_targets(targets, classes, ignore_index)
 
     def tile(where: slice, column: Array, work: Array) -> None:
         state = _Running(lse[where], losses[where], column[: where.stop - where.start])
@@ -76,7 +76,7 @@ def linear_cross_entropy(
     Raises:
         IndexError: for a target that is neither a class nor ``ignore_index``.
     """
-    _check_targets(targets, len(weight), ignore_index)
+    check_targets(targets, len(weight), ignore_index)
     chunks = _Chunks.cut(len(x), len(weight), x.dtype.itemsize, chunk_bytes)
     x, weight = unit_rows(x), unit_rows(weight)
     logits = scratch((chunks.rows * chunks.classes,), x.dtype)
@@ -265,7 +265,8 @@ def _places(targets: Array, first: int, count: int) -> tuple[Array, Array]:
     return inside, targets[inside] - first
 
 
-def _check_targets(targets: Array, classes: int, ignore_index: int) -> None:
+def check_targets(targets: Array, classes: int, ignore_index: int) -> None:
+    """Raise ``IndexError`` for a target that is neither a class nor ``ignore_index``."""
     wrong = targets[((targets < 0) | (targets >= classes)) & (targets != ignore_index)]
     if wrong.size:
         raise IndexError(

@@ -218,6 +218,18 @@ OTHER = [
         "no bias",
     ),
     Case(
+        "linear_cross_entropy_loss",
+        lambda x, w, b, t: loss.linear_cross_entropy_loss(x, w, b, t, 0.25),
+        (rand(5, 4), rand(6, 4), rand(6), _TARGETS),
+        "bias",
+    ),
+    Case(
+        "linear_cross_entropy_loss",
+        lambda x, w, t: loss.linear_cross_entropy_loss(x, w, None, t, 1.0),
+        (rand(5, 4), rand(6, 4), _TARGETS),
+        "no bias",
+    ),
+    Case(
         "scaled_dot_product_attention",
         lambda q, k, v: attention.attention(q, k, v, None, True),
         (rand(2, 2, 4, 3), rand(2, 2, 4, 3), rand(2, 2, 4, 5)),

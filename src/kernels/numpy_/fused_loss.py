@@ -1,0 +1,149 @@
+"""The loss of a last linear layer together with its gradients, while a chunk of the logits is there.
+
+NOTE [ Loss and gradients in one go ]
+1. A chunk is a run of rows with the logits of all classes. Its gradient takes the place of the logits in memory.
+2. First each thread takes rows: product, soft-max, loss, gradient of the logits, gradient of the input. Then each takes
+   classes: the chunk's part of the weight's gradient. So no element is written by two threads, and what is added to
+   what depends on the chunks alone.
+3. With more classes than `_MOST_CLASSES` a chunk of whole rows would have too few of them for BLAS: the loss and the
+   gradients are then computed one after the other, by `loss`, which also cuts along the classes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..executor import Array, parallel_for, parallel_slices, scratch
+from .linalg import rows_per_task
+from .loss import check_targets, linear_cross_entropy, linear_cross_entropy_backward
+from .tiling import rows_per_tile, unit_rows
+
+CHUNK_BYTES = 16 << 20  # of logits at once
+_LEAST_ROWS = 256
+_CLASSES_PER_TASK = 512
+
+
+def linear_cross_entropy_with_grads(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    targets: Array,
+    loss: Array,
+    grad_x: Array | None,
+    grad_w: Array | None,
+    grad_b: Array | None,
+    *,
+    scale: float,
+    ignore_index: int = -100,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> None:
+    """``loss = scale * losses.sum()`` of `loss.linear_cross_entropy`, and its gradients that are asked for (not None).
+
+    Args:
+        x: (rows, size).
+        weight: (classes, size).
+        bias: (classes,) or None.
+        targets: (rows,).
+        loss: out, ().
+        grad_x, grad_w, grad_b: outs, of the shapes of ``x``, ``weight`` and ``bias``.
+
+    Raises:
+        IndexError: for a target that is neither a class nor ``ignore_index``.
+    """
+    wanted = (grad_x, grad_w, grad_b)
+    rows, classes = len(x), len(weight)
+    losses = scratch((rows,), x.dtype)
+    if rows == 0 or classes * x.itemsize * _LEAST_ROWS > chunk_bytes:
+        lse = scratch((rows,), x.dtype)
+        linear_cross_entropy(x, weight, bias, targets, losses, lse, ignore_index=ignore_index)
+        upstream = np.full(rows, scale, x.dtype)
+        linear_cross_entropy_backward(upstream, x, weight, bias, targets, lse, *wanted, ignore_index=ignore_index)
+        loss[...] = losses.sum(dtype=np.float64) * scale
+        return
+    check_targets(targets, classes, ignore_index)
+    x, weight = unit_rows(x), unit_rows(weight)
+    length = min(rows, chunk_bytes // (classes * x.itemsize))
+    buffer = scratch((length, classes), x.dtype)
+    for start in range(0, rows, length):
+        part = slice(start, min(start + length, rows))
+        logits = buffer[: part.stop - part.start]
+        chunk = _Chunk(x[part], weight, bias, targets[part], logits, scale, ignore_index)
+        chunk.by_rows(losses[part], None if grad_x is None else grad_x[part])
+        chunk.by_classes(grad_w, grad_b, first=start == 0)
+    loss[...] = losses.sum(dtype=np.float64) * scale
+
+
+class _Chunk:
+    """A run of rows, and the memory for their logits."""
+
+    def __init__(
+        self,
+        x: Array,
+        weight: Array,
+        bias: Array | None,
+        targets: Array,
+        logits: Array,
+        scale: float,
+        ignore_index: int,
+    ) -> None:
+        self.x = x
+        self.weight = weight
+        self.bias = bias
+        self.targets = targets
+        self.logits = logits
+        self.scale = scale
+        self.ignore_index = ignore_index
+        self.ones = np.ones(max(logits.shape), logits.dtype)
+
+    def by_rows(self, losses: Array, grad_x: Array | None) -> None:
+        """The losses; the logits become their gradient; the gradient of the input."""
+
+        def task(part: slice) -> None:
+            logits = self.logits[part]
+            np.matmul(self.x[part], self.weight.T, out=logits)
+            step = rows_per_tile(len(logits), logits.shape[1], logits.dtype)
+            for start in range(0, len(logits), step):
+                tile = slice(start, start + step)
+                self._tile(logits[tile], self.targets[part][tile], losses[part][tile])
+            if grad_x is not None:
+                np.matmul(logits, self.weight, out=grad_x[part])
+
+        parallel_slices(task, len(self.logits), rows_per_task(len(self.logits)))
+
+    def _tile(self, logits: Array, targets: Array, losses: Array) -> None:
+        if self.bias is not None:
+            np.add(logits, self.bias, logits)
+        counted = np.flatnonzero(targets != self.ignore_index)
+        places = targets[counted]
+        most = np.maximum.reduce(logits, axis=1)
+        losses.fill(0)
+        losses[counted] = most[counted] - logits[counted, places]
+        np.subtract(logits, most[:, None], logits)
+        np.exp(logits, logits)
+        total = np.matmul(logits, self.ones[: logits.shape[1]])  # a sum of rows, at BLAS's speed
+        losses[counted] += np.log(total[counted])
+        factor = np.zeros_like(total)
+        factor[counted] = self.scale / total[counted]
+        np.multiply(logits, factor[:, None], logits)
+        logits[counted, places] -= logits.dtype.type(self.scale)
+
+    def by_classes(self, grad_w: Array | None, grad_b: Array | None, *, first: bool) -> None:
+        """The chunk's part of the gradients of weight and bias."""
+
+        def task(number: int) -> None:
+            part = slice(number * _CLASSES_PER_TASK, (number + 1) * _CLASSES_PER_TASK)
+            gradient = self.logits[:, part]
+            if grad_w is not None:
+                _put_or_add(gradient.T, self.x, grad_w[part], first=first)
+            if grad_b is not None:
+                _put_or_add(self.ones[: len(gradient)], gradient, grad_b[part], first=first)
+
+        if grad_w is not None or grad_b is not None:
+            parallel_for(task, -(-len(self.weight) // _CLASSES_PER_TASK))
+
+
+def _put_or_add(left: Array, right: Array, out: Array, *, first: bool) -> None:
+    if first:
+        np.matmul(left, right, out=out)
+    else:
+        np.add(out, np.matmul(left, right, out=scratch(out.shape, out.dtype)), out)
