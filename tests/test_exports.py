@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 from pathlib import Path
 
@@ -12,6 +13,8 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
 PACKAGES = sorted(
     ".".join(("stowgrad", *file.parent.relative_to(SOURCE).parts)) for file in SOURCE.rglob("__init__.py")
 )
+if importlib.util.find_spec("cupy") is None:  # its kernels can't be imported then
+    PACKAGES.remove("stowgrad.kernels.cupy_")
 
 
 def sort_key(name: str) -> tuple[int, list[tuple[int, int | str]]]:

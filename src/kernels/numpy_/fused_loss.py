@@ -130,20 +130,24 @@ class _Chunk:
     def by_classes(self, grad_w: Array | None, grad_b: Array | None, *, first: bool) -> None:
         """The chunk's part of the gradients of weight and bias."""
 
-        def task(number: int) -> None:
+        def task(number: int, product: Array) -> None:
             part = slice(number * _CLASSES_PER_TASK, (number + 1) * _CLASSES_PER_TASK)
             gradient = self.logits[:, part]
             if grad_w is not None:
-                _put_or_add(gradient.T, self.x, grad_w[part], first=first)
+                _put_or_add(gradient.T, self.x, grad_w[part], product, first=first)
             if grad_b is not None:
-                _put_or_add(self.ones[: len(gradient)], gradient, grad_b[part], first=first)
+                _put_or_add(self.ones[: len(gradient)], gradient, grad_b[part], product, first=first)
 
         if grad_w is not None or grad_b is not None:
-            parallel_for(task, -(-len(self.weight) // _CLASSES_PER_TASK))
+            width = self.x.shape[1] if grad_w is not None else 1
+            specs = [((0 if first else _CLASSES_PER_TASK * max(width, 1),), self.logits.dtype)]
+            parallel_for(task, -(-len(self.weight) // _CLASSES_PER_TASK), specs)
 
 
-def _put_or_add(left: Array, right: Array, out: Array, *, first: bool) -> None:
+def _put_or_add(left: Array, right: Array, out: Array, product: Array, *, first: bool) -> None:
     if first:
         np.matmul(left, right, out=out)
     else:
-        np.add(out, np.matmul(left, right, out=scratch(out.shape, out.dtype)), out)
+        more = product[: out.size].reshape(out.shape)
+        np.matmul(left, right, out=more)
+        np.add(out, more, out)
