@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from stowgrad.kernels import backend
 from stowgrad.memory import pool, storage_of
 from stowgrad.saved_tensors import Policy, SavedValue
 
@@ -16,8 +17,8 @@ from stowgrad.saved_tensors import Policy, SavedValue
 def leased(values: Any, device: str = "cpu", category: str = "activation") -> np.ndarray[Any, Any]:
     """A copy of some values in the pool of a device, in C order."""
     values = np.asarray(values)
-    array, _ = pool(device).lease(values.shape, values.dtype, category)
-    array[...] = values
+    array, storage = pool(device).lease(values.shape, values.dtype, category)
+    backend(storage.device.type).copy(values, array)
     return array
 
 
