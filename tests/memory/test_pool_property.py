@@ -38,7 +38,7 @@ ESCAPES = {
     "reshape": lambda a: a.reshape(1, -1).T,
     "broadcast": lambda a: np.broadcast_to(a, (2, *a.shape)),
     "strided": strided,
-    "windows": lambda a: np.lib.stride_tricks.sliding_window_view(a, 1),
+    "windows": lambda a: np.lib.stride_tricks.sliding_window_view(a, min(1, a.size)),
     "memoryview": memoryview,
     "bytes of memoryview": lambda a: memoryview(a).cast("B"),
     "slice of memoryview": lambda a: memoryview(a)[1:],
