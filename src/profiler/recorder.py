@@ -89,7 +89,10 @@ class Recorder(events.Observer):
         self.started_ns = perf_counter_ns()
         events.add_observer(self)
         for storage in list(live_storages.values()):
-            self._queue.append(Block(storage, "", "", None, self.started_ns))
+            owner = storage()  # held: a storage that dies before it is known would be counted for ever
+            if owner is not None:
+                self._queue.append(Block(storage, "", "", None, self.started_ns))
+            del owner
         self._put(self.book.begin_here, self.started_ns)
         self.resident.sample(self._devices())
 

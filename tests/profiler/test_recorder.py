@@ -477,3 +477,19 @@ def test_an_empty_recording_is_a_report_too():
     report = memory_profile().report()
     assert report.peak.nbytes == 0
     assert "nothing was tracked" in profiler.render(report)
+
+
+def test_what_dies_while_the_recording_starts_is_not_counted(monkeypatch):
+    array, storage = lease(1000)
+    held = [array]
+    del array
+
+    class Dying:
+        def values(self):
+            held.clear()  # as the cyclic collector may, at any time
+            return [storage]
+
+    monkeypatch.setattr("stowgrad.profiler.recorder.live_storages", Dying())
+    with memory_profile() as prof:
+        pass
+    assert prof.report().peak.nbytes == 0
