@@ -19,7 +19,7 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, Literal, TypeAlias
 
-from ..memory import CPU, Storage, events
+from ..memory import CPU, Storage, events, pool
 from ..memory.pool import live_storages
 from ..saved_tensors.state import current
 from .accounts import Block, Book
@@ -51,6 +51,11 @@ class Span:
         self.module = module
         self.parent = parent
         self.site: RawSite | bool | None = False  # False: not looked for yet
+
+
+def _is_a_devices(storage: Storage) -> bool:
+    """Whether the pool of its device counts it; a program may have made pools of its own."""
+    return storage.pool is pool(storage.pool.device)
 
 
 class Recorder(events.Observer):
@@ -90,7 +95,7 @@ class Recorder(events.Observer):
         events.add_observer(self)
         for storage in list(live_storages.values()):
             owner = storage()  # held: a storage that dies before it is known would be counted for ever
-            if owner is not None:
+            if owner is not None and _is_a_devices(storage):
                 self._queue.append(Block(storage, "", "", None, self.started_ns))
             del owner
         self._put(self.book.begin_here, self.started_ns)
@@ -152,6 +157,8 @@ class Recorder(events.Observer):
     # -- storages ------------------------------------------------------------------------------------------------------
 
     def allocated(self, storage: Storage) -> None:
+        if not _is_a_devices(storage):
+            return
         now = perf_counter_ns()
         thread = get_ident()
         span = self._tops.get(thread)

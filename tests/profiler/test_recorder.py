@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from stowgrad import profiler
-from stowgrad.memory import events, pool
+from stowgrad.memory import Device, MemoryPool, events, pool
+from stowgrad.memory.backing import SimBacking
 from stowgrad.profiler import memory_profile
 from stowgrad.saved_tensors.hooks import SavedRecord
 from stowgrad.saved_tensors.state import Under
@@ -493,3 +494,12 @@ def test_what_dies_while_the_recording_starts_is_not_counted(monkeypatch):
     with memory_profile() as prof:
         pass
     assert prof.report().peak.nbytes == 0
+
+
+def test_pools_that_are_no_devices_are_not_counted():
+    own = MemoryPool(Device(DEVICE), SimBacking())
+    before, _ = own.lease((1000,), BYTE)
+    with memory_profile() as prof:
+        during, _ = own.lease((1000,), BYTE)
+    assert prof.report().peak.nbytes == 0
+    assert len(before) == len(during)
