@@ -188,6 +188,7 @@ class LinearCrossEntropyLoss(Op):
 
     def infer(self, x: Any, weight: Any, bias: Any, targets: Any, *attrs: Any) -> tuple[Spec, ...]:
         _, ignore_index, wanted = attrs
+        check_floating(self.name, x.dtype)
         linear.infer(x, weight, bias)
         checked_targets(self.name, x.shape[0], weight.shape[0], targets, ignore_index)
         shapes = (x.shape, weight.shape, weight.shape[:1])
