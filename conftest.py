@@ -81,8 +81,12 @@ def no_leaked_state() -> Iterator[None]:
     yield
     leaks = []
     after = state.current()
-    if after.grad_enabled != before.grad_enabled:
-        leaks.append(f"grad mode is {'on' if after.grad_enabled else 'off'}")
+    if after.grad_flag != before.grad_flag:
+        leaks.append(f"grad mode is {'on' if after.grad_flag else 'off'}")
+    if after.inference != before.inference:
+        leaks.append(f"inference mode is {'on' if after.inference else 'off'}")
+    if after.disabled != before.disabled:
+        leaks.append(f"saved-tensor hooks are disabled: {after.disabled}")
     if after.hooks != before.hooks:
         leaks.append(f"saved-tensor hooks are still in force: {after.hooks}")
     state.set_state(before)

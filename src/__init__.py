@@ -7,7 +7,15 @@ from importlib import metadata as _metadata
 import numpy as _np
 
 from . import autograd, checkpoint, kernels, memory, nn, offload, optim, profiler, saved_tensors, utils
-from .autograd import Tensor, enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .autograd import (
+    Tensor,
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .autograd.creation import (
     arange,
     as_tensor,
@@ -98,11 +106,13 @@ __all__ = [
     "get_num_threads",
     "get_rng_state",
     "half",
+    "inference_mode",
     "int8",
     "int16",
     "int32",
     "int64",
     "is_grad_enabled",
+    "is_inference_mode_enabled",
     "kernels",
     "log",
     "long",

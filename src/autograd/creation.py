@@ -9,6 +9,7 @@ import numpy as np
 
 from ..kernels import backend
 from ..memory import CPU, META, DeviceLike, as_device, pool, storage_for_user
+from ..saved_tensors.state import current
 from . import inplace
 from .ops.cast import copy_array_to
 from .ops.promotion import default_dtype, is_floating
@@ -17,6 +18,8 @@ from .tensor import Tensor
 
 
 def _finished(tensor: Tensor, requires_grad: bool) -> Tensor:
+    if current().inference:
+        tensor._storage.mark_inference()
     return tensor.requires_grad_() if requires_grad else tensor
 
 

@@ -63,7 +63,11 @@ def _apply(op: Record, *args: Any) -> Any:
     results = execute(op, device, arrays + list(args[op.inputs :]), "activation")
     wrap = Variable._tensor_class._wrap
     outs = [wrap(array, storage) for array, storage in results]
-    if op.differentiable and current().grad_enabled:
+    state = current()
+    if state.inference:
+        for out in outs:
+            out._storage.mark_inference()
+    elif op.differentiable and state.grad_enabled:
         needs = tuple([isinstance(tensor, Variable) and tensor._requires_grad for tensor in tensors])
         if True in needs:
             record(op, needs, tensors, outs, op.attrs(*arrays, *args[op.inputs :]), device)
@@ -116,10 +120,10 @@ def record(
             saved.append(None)
         elif slot.output:
             number = slot.position if slot.position < op.outputs else -1
-            saved.append(_save(op, slot.name, value, None, number))
+            saved.append(save(op, slot.name, value, None, number))
         else:
             edge = edges[slot.position]
-            saved.append(_save(op, slot.name, value, edge if edge[0] is not None else None, -1))
+            saved.append(save(op, slot.name, value, edge if edge[0] is not None else None, -1))
     node.saved_variables = tuple(saved)
     node.sequence_nr = next_number()
     for number, out in enumerate(outs[: op.outputs]):
@@ -132,7 +136,8 @@ def record(
     return node
 
 
-def _save(op: Record, slot: str, value: Any, edge: Any, number: int) -> SavedVariable:
+def save(op: Record, slot: str, value: Any, edge: Any, number: int) -> SavedVariable:
+    """Keep one value for a node, in the hands of the hooks that are active."""
     if value._array.dtype.kind == "c":  # formulas do not conjugate: an error, not a wrong gradient
         raise NotImplementedError(
             f"{op.name}: gradients of complex tensors are implemented for ops that save nothing only (add, sum, views"
@@ -192,12 +197,13 @@ def small_unary(op: Op, x: Any) -> Any:
     if source is not (_cpu or cpu_pool()) or events.observers:
         return None
     out = _adopted(source, op.small(a, order="C"))
-    if x._requires_grad:
-        state = current()
-        if state.grad_enabled:
-            node = x._grad_fn
-            edge = (node, x._output_nr) if node is not None else gradient_edge(x)
-            _record_small(op, (True,), (edge,), (x,), out, state.hooks)
+    state = current()
+    if x._requires_grad and state.grad_enabled:
+        node = x._grad_fn
+        edge = (node, x._output_nr) if node is not None else gradient_edge(x)
+        _record_small(op, (True,), (edge,), (x,), out, state.hooks)
+    elif state.inference:
+        out._storage.mark_inference()
     return out
 
 
@@ -213,18 +219,18 @@ def small_binary(op: Op, x: Any, y: Any) -> Any:
     if source is not y._storage.pool or source is not (_cpu or cpu_pool()):
         return None
     out = _adopted(source, op.small(a, b, order="C"))
-    needs_x, needs_y = x._requires_grad, y._requires_grad
-    if (needs_x or needs_y) and op.differentiable:
-        state = current()
-        if state.grad_enabled:
-            edge_x = edge_y = NO_EDGE
-            if needs_x:
-                node = x._grad_fn
-                edge_x = (node, x._output_nr) if node is not None else gradient_edge(x)
-            if needs_y:
-                node = y._grad_fn
-                edge_y = (node, y._output_nr) if node is not None else gradient_edge(y)
-            _record_small(op, (needs_x, needs_y), (edge_x, edge_y), (x, y), out, state.hooks)
+    needs_x, needs_y, state = x._requires_grad, y._requires_grad, current()
+    if (needs_x or needs_y) and state.grad_enabled and op.differentiable:
+        edge_x = edge_y = NO_EDGE
+        if needs_x:
+            node = x._grad_fn
+            edge_x = (node, x._output_nr) if node is not None else gradient_edge(x)
+        if needs_y:
+            node = y._grad_fn
+            edge_y = (node, y._output_nr) if node is not None else gradient_edge(y)
+        _record_small(op, (needs_x, needs_y), (edge_x, edge_y), (x, y), out, state.hooks)
+    elif state.inference:
+        out._storage.mark_inference()
     return out
 
 

@@ -4,30 +4,48 @@ NOTE [ A pass ]
 1. Nodes that the roots reach are walked first, without recursion, and the gradients that each will receive are counted.
    If only some inputs are asked for, nodes that lead to none of them are left out.
 2. A node is ready when all its gradients have arrived; ready nodes run latest first, accumulators before all.
-3. At a node: tensor hooks, retained gradients, captures, then its formula, then its saved values are freed.
+3. At a node: tensor hooks, retained gradients, captures, pre-hooks, then its formula, then post-hooks, then its saved
+   values are freed. At a leaf: tensor hooks, captures, pre-hooks, accumulation, post-accumulate hooks, post-hooks.
 4. A sum of gradients that the engine made itself, or an array that the node before made for this purpose alone, is
    *owned*: more is added to it in place, and a leaf may take it as its gradient. Everything else is copied first.
+5. Nodes of other devices than the host run on threads of their own (NOTE [ Threads of a pass ]).
+6. What a node saved is freed by one pass only: of two that share it on different threads, the later one fails.
+7. A pass inside a pass may lie inside another; every so many levels it gets a fresh thread, for the depth of its stack.
 """
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
+import os
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from ..memory import events
+from ..memory import CPU, Device, events
 from ..saved_tensors.saved_variable import Edge
+from ..saved_tensors.state import current, set_state
+from .anomaly_mode import run_node
+from .hook_calls import call_post_accumulate_hooks, call_post_hooks, call_pre_hooks, call_tensor_hook
 from .node import AccumulateGrad
+from .order import count_dependencies, execution_order, leading_to
 from .values import OnArrays, OnTensors
 from .variable import Metadata
+from .workers import run_on_device, run_on_fresh_thread
 
 # A gradient on its way: an array, or a tensor under create_graph.
 Gradient: TypeAlias = Any
 _task_ids = itertools.count()
-_running = threading.local()
+_ties = itertools.count()
+_running: ContextVar[GraphTask | None] = ContextVar("stowgrad_pass", default=None)
 _accumulation = threading.Lock()
+# A level takes about a dozen Python frames and the user's; the interpreter allows 1000 on a thread.
+_LEVELS_ON_A_THREAD = 20
+# Devices whose nodes run on the thread that called backward.
+_HERE = ("cpu", "meta")
 
 
 class GraphTask:
@@ -39,41 +57,58 @@ class GraphTask:
         captures: the edges whose gradients are asked for.
         accumulate: whether leaves (those among ``captures`` if there are any) accumulate.
         cleanups: called when the pass has ended, however it ended.
+        callbacks: called when all gradients have been accumulated.
     """
 
     def __init__(self, keep_graph: bool, create_graph: bool, captures: Iterable[Edge], accumulate: bool) -> None:
         self.id = next(_task_ids)
+        if self.id == 0 and hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_after_fork)
         self.keep_graph = keep_graph
-        self.values = OnTensors() if create_graph else OnArrays(keep_graph)
+        self.values = OnTensors() if create_graph else OnArrays()
         self.captured: dict[Edge, Gradient] = dict.fromkeys(captures)
         self.restricted = bool(self.captured)
         self.accumulate = accumulate
         self.cleanups: list[Callable[[], None]] = []
+        self.callbacks: deque[Callable[[], object]] = deque()
         self._by_node: dict[Any, list[int]] = {}
         for node, number in self.captured:
             self._by_node.setdefault(node, []).append(number)
+        self._roots: list[Any] = []
         self._buffers: dict[Any, list[Gradient]] = {}
         self._owned: set[Any] = set()
         self._dependencies: dict[Any, int] = {}
         self._needed: set[Any] | None = None
-        self._ready: list[tuple[int, Any]] = []
+        self._ready: list[tuple[Any, ...]] = []
+        self._device = CPU
+        self._depth = 0
+        self._noted = False
 
     def run(self, roots: list[tuple[Edge, Gradient]]) -> None:
-        """Send gradients into the graph and run it to its leaves."""
-        before = getattr(_running, "task", None)
-        _running.task = self
+        """Send gradients into the graph and run it to its leaves; the list is empty afterwards."""
+        outer = current_task()
+        if outer is not None:
+            self._depth = outer._depth + 1
+        if self._depth and self._depth % _LEVELS_ON_A_THREAD == 0:
+            run_on_fresh_thread(functools.partial(self._run, roots), self._stop)
+        else:
+            self._run(roots)
+
+    def _run(self, roots: list[tuple[Edge, Gradient]]) -> None:
+        before, state = current_task(), current()
         try:
+            _running.set(self)
             with events.span("phase", "backward"), self.values.modes():
-                self._count_dependencies([edge[0] for edge, _ in roots])
-                for (node, number), gradient in roots:
-                    self._deposit(node, number, gradient)
-                for node in {edge[0]: None for edge, _ in roots}:
-                    if self._dependencies[node] == 0:
-                        self._make_ready(node)
-                self._loop()
+                self._start(roots)
+                while self._ready:
+                    self._run_part()
+                while self.callbacks:
+                    self.callbacks.popleft()()
         finally:
-            _running.task = before
-            self._buffers.clear()
+            _running.set(before)
+            set_state(state)  # Ctrl-C may have come between two lines of what sets the modes
+            roots.clear()
+            self._forget()
             for cleanup in self.cleanups:
                 cleanup()
 
@@ -85,79 +120,142 @@ class GraphTask:
         pairs = zip(node.needs_grad, node.next_edges, strict=True)
         return tuple([needs and successor in needed for needs, (successor, _) in pairs])
 
-    # -- before -------------------------------------------------------------------------------------------------------
+    def reaches(self, node: Any) -> bool:
+        """Whether gradients arrive at a node in this pass."""
+        return node in self._dependencies and (self._needed is None or node in self._needed or node in self._roots)
 
-    def _count_dependencies(self, roots: list[Any]) -> None:
-        dependencies = self._dependencies
-        for root in roots:
-            dependencies.setdefault(root, 0)
-        pending = list(dependencies)
-        while pending:
-            for successor, _ in pending.pop().next_edges:
-                if successor is None:
-                    continue
-                count = dependencies.get(successor)
-                if count is None:
-                    dependencies[successor] = 1
-                    pending.append(successor)
-                else:
-                    dependencies[successor] = count + 1
+    def order(self) -> list[Any]:
+        """The nodes in the order in which this pass runs them, those that have run included."""
+        return execution_order(self._roots, self._needed)
+
+    # -- before and after ---------------------------------------------------------------------------------------------
+
+    def _start(self, roots: list[tuple[Edge, Gradient]]) -> None:
+        self._roots = list(dict.fromkeys([edge[0] for edge, _ in roots]))
+        self._dependencies = count_dependencies(self._roots)
         if self.restricted:
-            self._needed = self._leading_to_captures()
+            self._needed = leading_to(self._by_node, self._dependencies)
+        for (node, number), gradient in roots:
+            self._deposit(node, number, gradient)
+        roots.clear()  # the first node's gradients are freed when it has run, like the others'
+        for node in self._roots:
+            if self._dependencies[node]:
+                continue
+            if node.accumulates_into is None:
+                heapq.heappush(self._ready, (-node.sequence_nr, node))
+            else:
+                self._leaf_is_ready(node)
 
-    def _leading_to_captures(self) -> set[Any]:
-        """The nodes on a path to what is asked for. An edge leads to a node with a lower number, or to a leaf."""
-        needed = {node for node in self._by_node if node in self._dependencies}
-        inner = (node for node in self._dependencies if node.next_edges)
-        for node in sorted(inner, key=lambda node: node.sequence_nr):
-            if any(successor in needed for successor, _ in node.next_edges):
-                needed.add(node)
-        return needed
+    def _forget(self) -> None:
+        self._buffers.clear()
+        self._ready.clear()
+        self._owned.clear()
+        self._roots.clear()
+        self._dependencies.clear()
+
+    def _stop(self) -> None:
+        """End the loop that runs on another thread: it finds no count at its next edge."""
+        self._dependencies.clear()
+        self._ready.clear()
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
-    def _make_ready(self, node: Any) -> None:
-        """All gradients have arrived: accumulators run at once, the others when it is their turn."""
-        if node.accumulates_into is None:
-            heapq.heappush(self._ready, (-node.sequence_nr, node))
-        else:
+    def _leaf_is_ready(self, node: AccumulateGrad) -> None:
+        """All gradients of a leaf have arrived: it is its turn at once, but on the thread of its device."""
+        if node.run_device is self._device:
             self._arrive_at_leaf(node, self._buffers.pop(node, [None]))
+        else:
+            heapq.heappush(self._ready, (-node.sequence_nr, next(_ties), node))
 
-    def _loop(self) -> None:
-        """Run what is ready until nothing is. One long function: two calls a node would cost 0.2 us of 3."""
+    def _run_part(self) -> None:
+        """Run what is ready until the next node is another device's, on the thread of its device."""
+        node = self._ready[0][-1]
+        self._device = device = node.run_device
+        work: Callable[[], None]
+        if node.accumulates_into is None:
+            work = functools.partial(self._loop, device)
+        else:
+            heapq.heappop(self._ready)
+            work = functools.partial(self._arrive_at_leaf, node, self._buffers.pop(node, [None]))
+        if device.type in _HERE:
+            work()
+        else:
+            run_on_device(device, work, self._stop)
+
+    def _loop(self, device: Device) -> None:
+        """Run what is ready on a device. One long function: two calls a node would cost 0.2 us of 3."""
         ready, buffers, owned, by_node = self._ready, self._buffers, self._owned, self._by_node
-        dependencies, needed, values = self._dependencies, self._needed, self.values
-        while ready:
-            node = heapq.heappop(ready)[1]
-            gradients = buffers.pop(node, None) or [None] * node.num_outputs
-            if node.node_hooks is not None or node in by_node:
-                self._arrive(node, gradients)
-            if needed is not None and not any(successor in needed for successor, _ in node.next_edges):
-                continue
-            results = self._observed_run(node, gradients) if events.observers else values.run(node, gradients)
+        dependencies, needed, values, keep = self._dependencies, self._needed, self.values, self.keep_graph
+        run, push, pop = values.run, heapq.heappush, heapq.heappop
+        node = None
+        try:
+            while ready:
+                entry = pop(ready)
+                node = entry[-1]
+                if node.run_device is not device:
+                    push(ready, entry)
+                    return
+                gradients = buffers.pop(node, None) or [None] * node.num_outputs
+                hooks = node.node_hooks
+                if hooks is not None or (by_node and node in by_node):
+                    self._arrive(node, gradients)
+                if needed is not None and not self._is_on_a_path(node):
+                    continue
+                results: Sequence[Gradient]
+                if hooks is None and not events.observers:
+                    results = run(node, gradients, keep)
+                else:
+                    results = self._run_watched(node, gradients)
+                fresh = node.record.fresh and (hooks is None or not hooks.post)
+                for (successor, number), gradient in zip(node.next_edges, results):
+                    if successor is None or (needed is not None and successor not in needed):
+                        continue
+                    if gradient is not None:
+                        buffer = buffers.get(successor)
+                        if buffer is None and successor.num_outputs == 1:
+                            buffers[successor] = [gradient]
+                            if fresh:
+                                owned.add(successor)
+                        elif successor in owned and buffer is not None:
+                            values.add_into(buffer, number, gradient)
+                        else:
+                            self._deposit(successor, number, gradient)
+                    dependencies[successor] = count = dependencies[successor] - 1
+                    if count == 0:
+                        if successor.accumulates_into is None:
+                            push(ready, (-successor.sequence_nr, successor))
+                        else:
+                            self._leaf_is_ready(successor)
+        except Exception as error:
+            self._note(error, node)
+            raise
+
+    def _is_on_a_path(self, node: Any) -> bool:
+        """Whether a node runs in a pass that was asked for some inputs only; `backward` runs these themselves too."""
+        needed = self._needed
+        assert needed is not None, "asked in restricted passes only"
+        return any(successor in needed for successor, _ in node.next_edges) or (
+            self.accumulate and node in self._by_node
+        )
+
+    def _run_watched(self, node: Any, gradients: list[Gradient]) -> Sequence[Gradient]:
+        """Run a node that has hooks, or that observers look at."""
+        hooks, values = node.node_hooks, self.values
+        if hooks is not None and hooks.pre:
+            gradients = call_pre_hooks(values, node, gradients)
+        # A node fails with its hooks: until they are done it keeps what it saved.
+        post = hooks is not None and bool(hooks.post)
+        with events.span("node", node.name(), node):
+            results: Sequence[Gradient] = run_node(
+                functools.partial(values.run, keep=self.keep_graph or post), node, gradients
+            )
+        if post:
+            pairs = zip(results, self.wanted_of(node), strict=False)  # what goes nowhere is not shown either
+            shown = [result if wanted else None for result, wanted in pairs]
+            results = call_post_hooks(values, node, shown, gradients)
             if node.saved_variables and not self.keep_graph:
                 node.release()
-            fresh = node.record.fresh
-            for (successor, number), gradient in zip(node.next_edges, results):
-                if successor is None or (needed is not None and successor not in needed):
-                    continue
-                if gradient is not None:
-                    buffer = buffers.get(successor)
-                    if buffer is None and successor.num_outputs == 1:
-                        buffers[successor] = [gradient]
-                        if fresh:
-                            owned.add(successor)
-                    elif successor in owned and buffer is not None:
-                        values.add_into(buffer, number, gradient)
-                    else:
-                        self._deposit(successor, number, gradient)
-                dependencies[successor] = count = dependencies[successor] - 1
-                if count == 0:
-                    self._make_ready(successor)
-
-    def _observed_run(self, node: Any, gradients: list[Gradient]) -> tuple[Gradient, ...]:
-        with events.span("node", node.name(), node):
-            return self.values.run(node, gradients)
+        return results
 
     def _deposit(self, node: Any, number: int, gradient: Gradient) -> None:
         """Put a gradient into a node's buffer, beside or on top of what is there."""
@@ -169,6 +267,12 @@ class GraphTask:
             if node.num_outputs == 1:
                 self._owned.add(node)
 
+    def _note(self, error: Exception, node: Any) -> None:
+        """Say in an error at which node it happened; its type and message stay."""
+        if not self._noted and node is not None:
+            self._noted = True
+            error.add_note(f"This happened in backward, at {node.name()}.")
+
     # -- at a node ----------------------------------------------------------------------------------------------------
 
     def _arrive(self, node: Any, gradients: list[Gradient]) -> None:
@@ -176,24 +280,33 @@ class GraphTask:
         for number in range(node.num_outputs):
             hooks, retained = _watching(node, number)
             for hook in hooks:
-                gradients[number] = self.values.call_hook(hook, gradients[number], node)
+                gradients[number] = call_tensor_hook(self.values, hook, gradients[number], node)
             if retained is not None and gradients[number] is not None:
                 self._accumulate(retained._metadata(), gradients[number], owned=False)
         for number in self._by_node.get(node, ()):
             self.captured[node, number] = gradients[number]
 
     def _arrive_at_leaf(self, node: AccumulateGrad, gradients: list[Gradient]) -> None:
-        leaf = node.accumulates_into
-        meta = leaf._metadata()
-        owned = node in self._owned and not meta.hooks and node not in self._by_node
-        if meta.hooks or node in self._by_node:
-            self._arrive(node, gradients)
-        gradient = gradients[0]
-        if gradient is None or not leaf._requires_grad or not self.accumulate:
-            return
-        if self.restricted and node not in self._by_node:  # a root that is not among the inputs
-            return
-        self._accumulate(meta, gradient, owned)
+        try:
+            leaf, hooks = node.accumulates_into, node.node_hooks
+            meta = leaf._metadata()
+            owned = node in self._owned and hooks is None
+            if meta.hooks or node in self._by_node:
+                owned = False
+                self._arrive(node, gradients)
+            if not self.accumulate or (self.restricted and node not in self._by_node):
+                return  # not asked for: the leaf of a root, or it is captured
+            if hooks is not None:
+                gradients = call_pre_hooks(self.values, node, gradients)
+            if gradients[0] is not None and leaf._requires_grad:
+                self._accumulate(meta, gradients[0], owned)
+            if meta.post_hooks:
+                call_post_accumulate_hooks(leaf, meta)
+            if hooks is not None:
+                call_post_hooks(self.values, node, (), gradients)
+        except Exception as error:
+            self._note(error, node)
+            raise
 
     def _accumulate(self, meta: Metadata, gradient: Gradient, owned: bool) -> None:
         with _accumulation:
@@ -215,11 +328,43 @@ def _watching(node: Any, number: int) -> tuple[list[Callable[[Any], Any]], Any]:
 
 
 def current_task() -> GraphTask | None:
-    """The innermost pass that runs on this thread, or None."""
-    return getattr(_running, "task", None)
+    """The innermost pass that runs in this context, or None."""
+    return _running.get()
 
 
 def current_graph_task_id() -> int:
-    """The id of the innermost pass that runs on this thread; -1 outside of one."""
+    """The id of the innermost pass that runs here; -1 outside of one."""
     task = current_task()
     return -1 if task is None else task.id
+
+
+def current_graph_task_execution_order() -> list[Any]:
+    """The nodes of the pass that runs here, in the order in which it runs them.
+
+    Raises:
+        RuntimeError: outside of a pass.
+    """
+    task = current_task()
+    if task is None:
+        raise RuntimeError("current_graph_task_execution_order can only be called during a backward pass")
+    return task.order()
+
+
+def queue_callback(callback: Callable[[], object]) -> None:
+    """Call ``callback()`` at the end of the pass that runs here, when all gradients have been accumulated.
+
+    A callback may queue more. If the pass fails, callbacks are not called.
+
+    Raises:
+        RuntimeError: outside of a pass.
+    """
+    task = current_task()
+    if task is None:
+        raise RuntimeError("queue_callback: final callbacks can only be installed during a backward pass")
+    task.callbacks.append(callback)
+
+
+def _after_fork() -> None:
+    """Another thread of the parent may have held the lock."""
+    global _accumulation
+    _accumulation = threading.Lock()

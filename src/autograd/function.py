@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from ..memory import events
 from ..saved_tensors.saved_variable import SavedVariable
 from ..saved_tensors.state import Under, current
 from .function_node import FunctionNode, FunctionRecord
+from .history import check_history, rebase
 from .node import NO_EDGE, gradient_edge, next_number
+from .ops.shape import view
 from .variable import Variable
+from .view_op import view_of, view_tensor
 
 
 class _FunctionType(type):
@@ -33,7 +39,12 @@ class Function(metaclass=_FunctionType):
     """Base class of ops that users write.
 
     Write ``forward(ctx, *args)`` and ``backward(ctx, *grad_outputs)`` as static methods; call ``apply``. ``backward``
-    returns one gradient (or None) for each argument of ``forward``.
+    returns one gradient (or None) for each argument of ``forward``. Or write ``forward(*args)`` and
+    ``setup_context(ctx, inputs, output)``, which saves what ``backward`` needs.
+
+    Attributes:
+        clear_saved_tensors_on_access: set it to True in a class to let go of ``ctx.saved_tensors`` when they are read,
+            so that ``backward`` may free each of them as soon as it can; they can be read once then.
 
     >>> import stowgrad
     >>> class Cube(Function):
@@ -52,6 +63,8 @@ class Function(metaclass=_FunctionType):
     tensor([12.])
     """
 
+    clear_saved_tensors_on_access = False
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
             f"{type(self).__name__} should not be instantiated. Methods on autograd functions are all static, so you"
@@ -69,6 +82,17 @@ class Function(metaclass=_FunctionType):
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Save what ``backward`` needs, where ``forward`` has no ``ctx``; called after it, with grad mode off.
+
+        Args:
+            ctx: the context that ``backward`` will get.
+            inputs: the arguments of ``forward``, defaults included.
+            output: what it returned; tensors in it have no history yet.
+        """
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Compute the gradients of the arguments from those of the outputs."""
         raise NotImplementedError(
@@ -81,13 +105,24 @@ class Function(metaclass=_FunctionType):
         """Run ``forward`` and record it.
 
         Tensors inside lists or dicts are not tracked.
+
+        Raises:
+            RuntimeError: if ``setup_context`` saves an input that is also an output.
         """
+        in_two_steps = cls.setup_context is not Function.setup_context
+        if in_two_steps:
+            args, kwargs = cls._record.bound(args, kwargs), {}
         node = FunctionNode(cls._record, args)
         with events.span("op", cls.__name__, cls._record):
             with Under(grad_enabled=False):
-                result = cls.forward(node, *args, **kwargs)
+                if in_two_steps:
+                    result = cls.forward(*args)
+                    cls.setup_context(node, args, result)
+                else:
+                    result = cls.forward(node, *args, **kwargs)
             outputs = tuple(result) if isinstance(result, tuple | list) else (result,)
-            wrapped = _own_outputs(args, outputs)
+            _check_dirty(node, args, outputs)
+            wrapped = _own_outputs(node, args, outputs)
             if current().grad_enabled and True in node.needs_grad:
                 _record(node, args, outputs, wrapped)
         node.forget_forward()
@@ -96,13 +131,60 @@ class Function(metaclass=_FunctionType):
         return list(wrapped) if isinstance(result, list) else wrapped[0]
 
 
-def _own_outputs(args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Outputs as objects of their own: a tensor that existed before comes back as another one over its memory."""
+def _check_dirty(node: FunctionNode, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+    """Check what was marked as changed in place, and count the change.
+
+    Raises:
+        RuntimeError: for a tensor that is not returned, a leaf that requires grad, and a view that must not be written
+            or is not the only output.
+    """
+    recorded = current().grad_enabled and True in node.needs_grad
+    for tensor in node._dirty:
+        if not any(tensor is arg for arg in args):
+            warnings.warn(
+                "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need"
+                " to pass it to mark_dirty().",
+                UserWarning,
+                stacklevel=3,
+            )
+        if not any(tensor is output for output in outputs):
+            raise RuntimeError(
+                f"{node.name()}: Some elements marked as dirty during the forward method were not returned as output."
+                " The inputs that are modified inplace must all be outputs of the Function."
+            )
+        tensor._storage.version += 1
+        if recorded:
+            check_history(node.name(), tensor)
+            if view_of(tensor) is not None and len(outputs) > 1:
+                raise RuntimeError(
+                    f"{node.name()}: If your Function modifies inplace an input that is a view of another Tensor, your"
+                    " Function cannot return more than one Tensor. Make sure that the input is not a view (using"
+                    " .clone() for example), or make two Functions of it."
+                )
+
+
+def _own_outputs(node: FunctionNode, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Outputs as objects of their own: an argument as a view of it, another tensor from before as an alias.
+
+    What was changed in place stays the same object.
+    """
     made = []
     for output in outputs:
-        existed = isinstance(output, Variable) and (output._requires_grad or any(output is arg for arg in args))
-        made.append(output._alias() if existed else output)
+        if any(output is tensor for tensor in node._dirty):
+            made.append(output)
+        elif any(output is arg for arg in args) and isinstance(output, Variable):
+            shape = (output._array.shape,)
+            made.append(view_tensor(output, output._array, view, shape, view.attrs(output._array, *shape), None))
+        elif isinstance(output, Variable) and output._requires_grad and not _is_new_view(output):
+            made.append(output._alias())
+        else:
+            made.append(output)
     return tuple(made)
+
+
+def _is_new_view(output: Any) -> bool:
+    """Whether a tensor that requires grad was made in forward: a view of a leaf, which has that from the leaf."""
+    return output._grad_fn is None and view_of(output) is not None
 
 
 def _record(node: FunctionNode, args: tuple[Any, ...], outputs: tuple[Any, ...], wrapped: tuple[Any, ...]) -> None:
@@ -120,11 +202,32 @@ def _record(node: FunctionNode, args: tuple[Any, ...], outputs: tuple[Any, ...],
     )
     node.sequence_nr = next_number()
     excluded = {id(tensor) for tensor in node._non_differentiable}
+    dirty = {id(tensor) for tensor in node._dirty}
     for number, (given, out) in enumerate(zip(outputs, wrapped, strict=True)):
-        if isinstance(out, Variable) and id(given) not in excluded and out._array.dtype.kind in "fcV":
+        if not isinstance(out, Variable) or id(given) in excluded or out._array.dtype.kind not in "fcV":
+            continue
+        if id(given) in dirty:
+            _rebase(node, args, out, number)
+        else:
             out._grad_fn, out._output_nr, out._requires_grad = node, number, True
+            how = view_of(out)
+            if how is not None:  # writing through it would go past the user's backward
+                how.origin = "function" if len(tensors) == 1 else "function_multi"
     for observer in events.observers:
         observer.recorded(node)
+
+
+def _rebase(node: FunctionNode, args: tuple[Any, ...], tensor: Any, number: int) -> None:
+    """Make a tensor that forward changed in place an output of the node."""
+    position = next((i for i, arg in enumerate(args) if arg is tensor), None)
+    if position is None:
+        tensor._grad_fn, tensor._output_nr, tensor._requires_grad = node, number, True
+        return
+    outer = rebase(tensor, node, position, number)
+    if outer is not None:
+        node._outer = weakref.ref(outer)
+        # The pass looks here for what leads to the gradients that it is asked for.
+        node.next_edges = (*node.next_edges[:position], outer.next_edges[0], *node.next_edges[position + 1 :])
 
 
 def _save(node: FunctionNode, number: int, value: Any, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> Any:
@@ -132,7 +235,16 @@ def _save(node: FunctionNode, number: int, value: Any, args: tuple[Any, ...], ou
     if value is None:
         return None
     position = next((i for i, arg in enumerate(args) if arg is value), None)
+    if any(value is tensor for tensor in node._dirty):
+        position = None  # what it is now, an output
     if position is not None:
+        function = node.record.function
+        if function.setup_context is not Function.setup_context and any(output is value for output in outputs):
+            raise RuntimeError(
+                f"{node.name()}: an input that has been returned as-is as output is being saved for backward. This is"
+                " not supported if you override setup_context. You should return and save a view of the input instead,"
+                " e.g. with x.view_as(x) or setup ctx inside the forward function itself."
+            )
         edge = node.next_edges[position]
         saved = SavedVariable(value, edge if edge[0] is not None else None, -1)
     else:
@@ -143,3 +255,40 @@ def _save(node: FunctionNode, number: int, value: Any, args: tuple[Any, ...], ou
     if current().hooks or events.observers:
         saved.pack(value, node.record.name, str(number))
     return saved
+
+
+class _OnlyOnce(Function):
+    """Gradients that were computed without being recorded: they have a history, but no way to follow it."""
+
+    @staticmethod
+    def forward(ctx: Any, *gradients: Any) -> Any:
+        return tuple(None if gradient is None else gradient._alias() for gradient in gradients)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Say that a ``backward`` has no derivative: it runs with grad mode off, and differentiating it is an error.
+
+    Put it under ``@staticmethod``.
+    """
+
+    @functools.wraps(backward)
+    def wrapper(ctx: Any, *gradients: Any) -> Any:
+        depends = any(value is not None for value in ctx.saved_variables or ())
+        depends = depends or any(isinstance(g, Variable) and g._requires_grad for g in gradients)
+        with Under(grad_enabled=False):
+            results = backward(ctx, *gradients)
+        if not (depends and current().grad_enabled):
+            return results
+        ends = []
+        for result in results if isinstance(results, tuple | list) else (results,):
+            end = result._alias() if isinstance(result, Variable) else result
+            if isinstance(end, Variable):
+                end._requires_grad = True
+            ends.append(end)
+        return _OnlyOnce.apply(*ends)
+
+    return wrapper

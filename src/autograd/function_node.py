@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
 
 from ..kernels import backend
 from ..memory import META, Device, pool, storage_of
-from ..saved_tensors.saved_variable import SavedVariable
+from ..saved_tensors.saved_variable import Edge, SavedVariable
 from ..saved_tensors.state import Under
+from .copy_slices import CopySlices
 from .engine import current_task
 from .node import Node
-from .ops.cast import to_dtype
+from .ops.cast import to_device, to_dtype
 from .ops.sum_to import sum_to
 from .record import Do
+from .saved_slots import SavedTensor
 from .variable import Variable
 
 _Spec = tuple[tuple[int, ...], np.dtype[Any]]
@@ -36,6 +40,24 @@ class FunctionRecord:
         self.function = function
         self.name: str = function.__name__
         self.node_name = f"{function.__name__}Backward"
+        self._signature: inspect.Signature | None = None
+
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a ``forward`` without ``ctx``, keywords and defaults in their places.
+
+        Raises:
+            TypeError: if they do not fit.
+        """
+        if self._signature is None:
+            self._signature = inspect.signature(self.function.forward)
+        arguments = self._signature.bind(*args, **kwargs)
+        arguments.apply_defaults()
+        if arguments.kwargs:
+            raise TypeError(
+                f"{self.name}: with setup_context, forward can't have keyword-only arguments"
+                f" ({', '.join(arguments.kwargs)}): backward returns one gradient for each position"
+            )
+        return arguments.args
 
     def backward(self, do: Do, node: FunctionNode, saved: Any, *grads: Any) -> tuple[Any, ...]:
         """The pass sends arrays: wrap them, run, unwrap."""
@@ -62,9 +84,12 @@ class FunctionNode(Node):
 
     __slots__ = (
         "__dict__",
+        "_cleared",
+        "_dirty",
         "_input_specs",
         "_materialize",
         "_non_differentiable",
+        "_outer",
         "_output_specs",
         "_read_in_this_run",
         "_running",
@@ -88,9 +113,13 @@ class FunctionNode(Node):
         self._to_save: tuple[Any, ...] = ()
         self._materialize = True
         self._non_differentiable: tuple[Any, ...] = ()
+        self._dirty: tuple[Any, ...] = ()
+        # The node of the base, where forward wrote into a view.
+        self._outer: weakref.ref[CopySlices] | None = None
         self._running = False
         self._saved_intermediate = False
         self._read_in_this_run: tuple[Any, ...] | None = None
+        self._cleared = False
 
     # -- for the user -------------------------------------------------------------------------------------------------
 
@@ -119,15 +148,38 @@ class FunctionNode(Node):
         """What `save_for_backward` kept.
 
         Raises:
-            RuntimeError: if it was freed, or changed in place since.
+            RuntimeError: if it was freed, or changed in place since, or read before by a Function with
+                ``clear_saved_tensors_on_access``.
         """
         if self._read_in_this_run is not None:
             return self._read_in_this_run
+        if self._cleared:
+            raise RuntimeError(
+                f"{self.name()}: saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set"
+                " on the autograd.Function. Either access saved_tensors only once, or set"
+                " clear_saved_tensors_on_access=False."
+            )
         cls = Variable._tensor_class
         tensors = tuple([None if value is None else value.tensor(self, cls) for value in self.saved_values()])
-        if self._running:  # within one run of the node, a slot is unpacked once
+        if self.record.function.clear_saved_tensors_on_access:
+            self._cleared = bool(tensors)
+            self.saved_variables = ()
+        elif self._running:  # within one run of the node, a slot is unpacked once
             self._read_in_this_run = tensors
         return tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        """The places of what `save_for_backward` kept.
+
+        Raises:
+            RuntimeError: if it was freed.
+        """
+        return tuple([SavedTensor(self, number, str(number)) for number in range(len(self.saved_values()))])
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """Say that forward changes arguments in place: they must be returned, and get this node as their history."""
+        self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Say that outputs have no gradient."""
@@ -141,7 +193,12 @@ class FunctionNode(Node):
 
     def forget_forward(self) -> None:
         """Drop what only mattered while forward ran."""
-        self._to_save = self._non_differentiable = ()
+        self._to_save = self._non_differentiable = self._dirty = ()
+
+    def edge_of_output(self, number: int) -> Edge:
+        """The edge that one of the outputs has."""
+        outer = None if self._outer is None else self._outer()
+        return (self, number) if outer is None else outer.edge_of_view()
 
     def run(self, grads: list[Any]) -> tuple[Any, ...]:
         """Call the user's backward and check what it returns."""
@@ -150,8 +207,6 @@ class FunctionNode(Node):
             grads = [
                 _zeros(*spec, self.run_device) if grad is None and spec is not None else grad for grad, spec in pairs
             ]
-        elif all(grad is None for grad in grads):
-            return (None,) * len(self.next_edges)
         self._running = True
         try:
             results = self.record.function.backward(self, *grads)
@@ -193,7 +248,10 @@ class FunctionNode(Node):
                     f" {list(grad._array.shape)} but expected shape compatible with {list(shape)}"
                 )
             grad = sum_to(grad, shape)
-        return grad if grad._array.dtype == dtype else to_dtype(grad, dtype)
+        if grad._array.dtype != dtype:
+            grad = to_dtype(grad, dtype)
+        device = self.next_edges[number][0].run_device  # where what made the input runs is where the input is
+        return grad if grad._storage.device is device else to_device(grad, device)
 
 
 def _sums_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

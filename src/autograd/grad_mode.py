@@ -1,4 +1,4 @@
-"""Grad mode: whether ops are recorded. Of the current thread and task; on by default."""
+"""Grad mode: whether ops are recorded, and inference mode. Of the current thread and task; on by default."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import inspect
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
-from ..saved_tensors.state import State, current, set_state
+from ..saved_tensors.state import current, set_state
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops are recorded now."""
-    return current().grad_enabled
+    """Whether grad mode is on: outside of inference mode, ops are recorded then."""
+    return current().grad_flag
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether results are inference tensors now."""
+    return current().inference
 
 
 class _GradMode:
@@ -27,11 +32,11 @@ class _GradMode:
 
     def __enter__(self) -> None:
         state = current()
-        self._before.append(state.grad_enabled)
-        set_state(State(self.enabled, state.hooks))
+        self._before.append(state.grad_flag)
+        set_state(state.with_grad(self.enabled))
 
     def __exit__(self, *exc_info: object) -> None:
-        set_state(State(self._before.pop(), current().hooks))
+        set_state(current().with_grad(self._before.pop()))
 
     def clone(self) -> _GradMode:
         """Another one that does the same."""
@@ -118,16 +123,56 @@ class set_grad_enabled(_GradMode):  # noqa: N801  # PyTorch's name
         super().__init__()
         self.enabled = bool(mode)
         state = current()
-        self._found = state.grad_enabled
-        set_state(State(self.enabled, state.hooks))
+        self._found = state.grad_flag
+        set_state(state.with_grad(self.enabled))
 
     def __enter__(self) -> None:
         self._before.append(self._found)
-        set_state(State(self.enabled, current().hooks))
+        set_state(current().with_grad(self.enabled))
 
     def clone(self) -> _GradMode:
         return set_grad_enabled(self.enabled)
 
     def __call__(self, function: F) -> F:
-        set_state(State(self._found, current().hooks))
+        set_state(current().with_grad(self._found))
         return super().__call__(function)
+
+
+class inference_mode(_GradMode):  # noqa: N801  # PyTorch's name
+    """Record nothing, for good, in a block of code, or in a function that it decorates (with or without a call).
+
+    Args:
+        mode: False for normal behaviour, with grad mode on, inside of an outer inference mode.
+
+    Results are inference tensors: they have no version that counts, so outside they can't be changed in place, require
+    grad or be saved for backward (``clone()`` gives a normal tensor). Views of normal tensors are normal tensors.
+
+    >>> import stowgrad
+    >>> x = stowgrad.ones(2, requires_grad=True)
+    >>> with inference_mode():
+    ...     y = x * 2
+    >>> y.requires_grad, y.is_inference()
+    (False, True)
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return super().__new__(cls)
+        return cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.mode = mode
+        self._outer: list[bool] = []
+
+    def __enter__(self) -> None:
+        state = current()
+        self._before.append(state.grad_flag)
+        self._outer.append(state.inference)
+        set_state(state.with_inference(not self.mode, self.mode))
+
+    def __exit__(self, *exc_info: object) -> None:
+        set_state(current().with_inference(self._before.pop(), self._outer.pop()))
+
+    def clone(self) -> _GradMode:
+        return inference_mode(self.mode)

@@ -176,6 +176,10 @@ class MathMethods:
         """The smaller of two, elementwise."""
         return elementwise.minimum(self, other)
 
+    def masked_fill(self, mask: Any, value: Any) -> Any:
+        """A copy with the elements where ``mask`` is true set to a number or a tensor of no dimension."""
+        return elementwise.where(mask, inplace.checked_fill_value("masked_fill", self, mask, value), self)
+
     def eq(self, other: Any) -> Any:
         """``self == other``, elementwise."""
         return elementwise.eq(self, other)
@@ -330,7 +334,7 @@ class ShapeMethods:
     def unbind(self, dim: int = 0) -> Any:
         """Views of the elements along one dimension."""
         dim = normalize_dim("unbind", dim, self._array.ndim)
-        return tuple(shape.index(self, (*[slice(None)] * dim, number)) for number in range(self._array.shape[dim]))
+        return shape.unbind(self, dim)
 
     def contiguous(self) -> Any:
         """The tensor itself if its elements lie in C order, a copy otherwise."""
@@ -362,17 +366,73 @@ class InPlaceMethods:
         """Divide by ``other``."""
         return inplace.binary_(elementwise.div, self, other)  # type: ignore[no-any-return]
 
+    def pow_(self, exponent: Any) -> Self:
+        """Raise to a power."""
+        return inplace.binary_(elementwise.pow, self, exponent)  # type: ignore[no-any-return]
+
+    def neg_(self) -> Self:
+        """Change the sign."""
+        return inplace.unary_(elementwise.neg, self)  # type: ignore[no-any-return]
+
+    def abs_(self) -> Self:
+        """Take the absolute value."""
+        return inplace.unary_(elementwise.abs, self)  # type: ignore[no-any-return]
+
+    def square_(self) -> Self:
+        """Take the square."""
+        return inplace.unary_(elementwise.square, self)  # type: ignore[no-any-return]
+
+    def sqrt_(self) -> Self:
+        """Take the square root."""
+        return inplace.unary_(elementwise.sqrt, self)  # type: ignore[no-any-return]
+
+    def reciprocal_(self) -> Self:
+        """Take ``1 / self``."""
+        return inplace.unary_(elementwise.reciprocal, self)  # type: ignore[no-any-return]
+
+    def exp_(self) -> Self:
+        """Take the exponential."""
+        return inplace.unary_(elementwise.exp, self)  # type: ignore[no-any-return]
+
+    def log_(self) -> Self:
+        """Take the natural logarithm."""
+        return inplace.unary_(elementwise.log, self)  # type: ignore[no-any-return]
+
+    def sin_(self) -> Self:
+        """Take the sine."""
+        return inplace.unary_(elementwise.sin, self)  # type: ignore[no-any-return]
+
+    def cos_(self) -> Self:
+        """Take the cosine."""
+        return inplace.unary_(elementwise.cos, self)  # type: ignore[no-any-return]
+
+    def tanh_(self) -> Self:
+        """Take the hyperbolic tangent."""
+        return inplace.unary_(activation.tanh, self)  # type: ignore[no-any-return]
+
+    def sigmoid_(self) -> Self:
+        """Take ``1 / (1 + exp(-self))``."""
+        return inplace.unary_(activation.sigmoid, self)  # type: ignore[no-any-return]
+
+    def relu_(self) -> Self:
+        """Take ``max(self, 0)``."""
+        return inplace.unary_(activation.relu, self)  # type: ignore[no-any-return]
+
     def copy_(self, source: Any) -> Self:
         """Take the values of ``source``, which are broadcast and cast."""
         return inplace.copy_(self, source)  # type: ignore[no-any-return]
 
-    def fill_(self, value: float) -> Self:
-        """Set all elements to a number."""
+    def fill_(self, value: Any) -> Self:
+        """Set all elements to a number, or to a tensor of no dimension."""
         return inplace.fill_(self, value)  # type: ignore[no-any-return]
 
     def zero_(self) -> Self:
         """Set all elements to 0."""
-        return inplace.fill_(self, 0)  # type: ignore[no-any-return]
+        return inplace.fill_(self, 0, "zero")  # type: ignore[no-any-return]
+
+    def masked_fill_(self, mask: Any, value: Any) -> Self:
+        """Set the elements where ``mask`` is true to a number or a tensor of no dimension."""
+        return inplace.masked_fill_(self, mask, value)  # type: ignore[no-any-return]
 
     def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Self:
         """Fill with normal random numbers."""
@@ -393,6 +453,9 @@ class InPlaceMethods:
 
     def __itruediv__(self, other: Any) -> Self:
         return self.div_(other)
+
+    def __ipow__(self, other: Any) -> Self:
+        return self.pow_(other)
 
 
 def _scaled(value: Any, alpha: float) -> Any:

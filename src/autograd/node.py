@@ -11,8 +11,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..memory import Device
 from ..saved_tensors.saved_variable import Edge, SavedVariable
+from .hooks import Watched
+from .saved_slots import SavedSlots
 
 next_number = itertools.count().__next__
 _ACCUMULATE_NUMBER = 2**63 - 1
@@ -25,24 +29,21 @@ SECOND_TIME = (
 
 
 class GradientEdge(NamedTuple):
-    """A node and which of its outputs is meant: the gradient that arrives there."""
+    """A node and which of its outputs is meant: the gradient that arrives there.
+
+    Attributes:
+        node, output_nr: which gradient.
+        spec: shape, dtype and device of that output, where they are known (`graph.get_gradient_edge` knows them): for
+            gradients that are not given.
+    """
 
     node: Any
     output_nr: int
+    spec: tuple[tuple[int, ...], np.dtype[Any], Device] | None = None
 
 
-class Hooks:
-    """Hooks of one node, by the output that they watch; registration order is call order."""
-
-    __slots__ = ("retained", "tensor")
-
-    def __init__(self) -> None:
-        self.tensor: dict[int, dict[int, Callable[[Any], Any]]] = {}
-        self.retained: dict[int, weakref.ref[Any]] = {}
-
-
-class Node:
-    """What one op left for backward.
+class Node(Watched, SavedSlots):
+    """What one op left for backward; what it saved is in ``_saved_<slot>`` and ``_raw_saved_<slot>``.
 
     Attributes:
         record: the record of the op.
@@ -57,6 +58,7 @@ class Node:
 
     __slots__ = (
         "__weakref__",
+        "_notes",
         "needs_grad",
         "next_edges",
         "node_hooks",
@@ -76,7 +78,6 @@ class Node:
     run_device: Device
     num_outputs: int
     sequence_nr: int
-    node_hooks: Hooks | None
     # The leaf that an accumulating node adds to; no other node has one.
     accumulates_into: Any = None
     # Runs a node on tensors; set by the module that can.
@@ -95,12 +96,6 @@ class Node:
         """The edge that one of this node's outputs has."""
         return (self, number)
 
-    def ensure_hooks(self) -> Hooks:
-        """The hooks of this node, made on first use."""
-        if self.node_hooks is None:
-            self.node_hooks = Hooks()
-        return self.node_hooks
-
     def saved_values(self) -> tuple[SavedVariable | None, ...]:
         """What the node saved.
 
@@ -112,11 +107,22 @@ class Node:
         return self.saved_variables
 
     def release(self) -> None:
-        """Free what the node saved; its edges stay, so that the graph can still be walked."""
+        """Free what the node saved; its edges stay, so that the graph can still be walked.
+
+        Raises:
+            RuntimeError: if a pass on another thread has freed it in the meantime: one of them must lose.
+        """
         for value in self.saved_variables or ():
             if value is not None:
-                self.saved_variables = None
-                return
+                break
+        else:
+            if self.saved_variables is None:
+                raise RuntimeError(SECOND_TIME)
+            return
+        # No other thread gets between the reading and the writing: the interpreter switches at calls and jumps back.
+        taken, self.saved_variables = self.saved_variables, None
+        if taken is None:
+            raise RuntimeError(SECOND_TIME)
 
     def __call__(self, *gradients: Any) -> Any:
         """Run this node alone: the gradients of its inputs, from those of its outputs.
@@ -133,26 +139,31 @@ class Node:
         raise TypeError(f"cannot pickle or copy {self.name()}: a node belongs to the graph of this process")
 
 
-class AccumulateGrad:
+class AccumulateGrad(Watched):
     """Adds what arrives to the ``grad`` of a leaf.
 
     Made when an op first uses the leaf, shared by all graphs that use it at the same time. It holds the leaf; the leaf
     holds it weakly.
     """
 
-    __slots__ = ("__weakref__", "accumulates_into")
+    __slots__ = ("__weakref__", "_notes", "accumulates_into", "node_hooks")
 
     next_edges: tuple[Edge, ...] = ()
     next_functions: tuple[Edge, ...] = ()
     needs_grad: tuple[bool, ...] = ()
     saved_variables: tuple[SavedVariable | None, ...] = ()
-    node_hooks: Hooks | None = None
     num_outputs = 1
     # Runs before everything else that is ready.
     sequence_nr = _ACCUMULATE_NUMBER
 
     def __init__(self, leaf: Any) -> None:
         self.accumulates_into = leaf
+        self.node_hooks = None
+
+    @property
+    def variable(self) -> Any:
+        """The leaf."""
+        return self.accumulates_into
 
     @property
     def run_device(self) -> Device:

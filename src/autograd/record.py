@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from .saved_slots import declare
+
 Spec: TypeAlias = tuple[tuple[int, ...], np.dtype[Any]]
 Do: TypeAlias = Callable[..., Any]
 
@@ -68,6 +70,7 @@ class Record:
     def __init__(self) -> None:
         self.node_name = "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         self._plans: dict[tuple[bool, ...], tuple[Slot | None, ...]] = {}
+        declare(slot.name for slot in self.saves)
 
     def infer(self, *args: Any) -> tuple[Spec, ...]:
         """Shape (as it lies in memory) and dtype of every result, auxiliary ones included.
@@ -92,6 +95,10 @@ class Record:
     def attrs(self, *args: Any) -> Any:
         """What ``backward`` must know about the arguments besides saved values: never an array."""
         return args[self.inputs :]
+
+    def number(self, node: Any, slot: Slot) -> Any:
+        """The Python number that the op got in place of the tensor that a slot is for, or None."""
+        return None
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         """Gradients of the inputs, None where none is needed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -11,36 +10,18 @@ from typing import Any, Self
 import numpy as np
 
 from ..memory import CPU, META, Device, as_device, storage_for_user
-from . import inplace
+from ..saved_tensors.state import current
 from .backward import backward
 from .conversions import ConversionMethods
-from .indexing import getitem, plain_key
+from .frames import leaves_no_tensors
+from .hooks import HookTable, RemovableHandle
+from .indexing import getitem, setitem
 from .methods import InPlaceMethods, MathMethods, ShapeMethods
 from .ops.cast import clone, copy_array_to, to_device, to_dtype
 from .ops.promotion import bfloat16, is_floating
 from .printing import tensor_text
 from .variable import Variable
-
-_hook_numbers = itertools.count()
-
-
-class RemovableHandle:
-    """Takes a hook away again: ``handle.remove()``, or leave it as a context."""
-
-    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
-        self._hooks = hooks
-        self.id = next(_hook_numbers)
-        hooks[self.id] = hook
-
-    def remove(self) -> None:
-        """Take the hook away; a second time has no effect."""
-        self._hooks.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.remove()
+from .view_op import view_of
 
 
 class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods, ConversionMethods):
@@ -137,8 +118,11 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods, ConversionMeth
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients flow to it; setting it is for leaves."""
-        return self._requires_grad
+        """Whether gradients flow to it, or to the tensor that it views; setting it is for leaves."""
+        if self._requires_grad or self._meta is None:
+            return self._requires_grad
+        view = view_of(self)
+        return view is not None and view.base._requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -155,6 +139,8 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods, ConversionMeth
                 f"only Tensors of floating point and complex dtype can require gradients; this one is"
                 f" {self._array.dtype}"
             )
+        if requires_grad and self._storage.is_inference and not current().inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         if not requires_grad and self._grad_fn is not None:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a"
@@ -217,6 +203,7 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods, ConversionMeth
     def grad(self) -> None:
         self._metadata().grad = None
 
+    @leaves_no_tensors
     def backward(
         self,
         gradient: Any = None,
@@ -230,6 +217,20 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods, ConversionMeth
     def detach(self) -> Any:
         """A leaf over the same memory and version, outside of the graph."""
         return Tensor._wrap(self._array, self._storage)
+
+    def detach_(self) -> Self:
+        """Take this tensor out of the graph: it becomes a leaf that doesn't require grad.
+
+        Raises:
+            RuntimeError: for a view.
+        """
+        if view_of(self) is not None:
+            raise RuntimeError(
+                "Can't detach views in-place: use detach() instead. If you are using a function that returns views,"
+                " detach its input."
+            )
+        self._grad_fn, self._output_nr, self._requires_grad = None, 0, False
+        return self
 
     @property
     def data(self) -> Any:
@@ -272,22 +273,44 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods, ConversionMeth
         if not self._requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._grad_fn is not None:
-            hooks = self._grad_fn.ensure_hooks().tensor.setdefault(self._output_nr, {})
+            hooks = self._grad_fn.ensure_hooks().tensor.setdefault(self._output_nr, HookTable())
         else:
             meta = self._metadata()
-            hooks = meta.hooks = {} if meta.hooks is None else meta.hooks
+            hooks = meta.hooks = HookTable() if meta.hooks is None else meta.hooks
         return RemovableHandle(hooks, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
+        """Call ``hook(tensor)`` when a gradient has been accumulated into this leaf; it may use and free ``.grad``.
+
+        Raises:
+            RuntimeError: if the tensor does not require grad or is no leaf.
+        """
+        if not self._requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._grad_fn is not None:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        meta = self._metadata()
+        if meta.post_hooks is None:
+            meta.post_hooks = HookTable()
+        return RemovableHandle(meta.post_hooks, hook)
 
     @property
     def _version(self) -> int:
+        if self._storage.is_inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return self._storage.version
+
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode, or is a view of such a tensor."""
+        return self._storage.is_inference
 
     @property
     def _base(self) -> Any:
-        return None if self._meta is None else self._meta.base
+        view = None if self._meta is None else self._meta.view
+        return None if view is None else view.base
 
     def _is_view(self) -> bool:
-        return self._meta is not None and self._meta.base is not None
+        return self._meta is not None and self._meta.view is not None
 
     # -- conversions --------------------------------------------------------------------------------------------------
 
@@ -371,7 +394,7 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods, ConversionMeth
         return getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        inplace.setitem(self, plain_key(key), value)
+        setitem(self, key, value)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if self._grad_fn is not None:

@@ -2,12 +2,81 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from ..memory import Storage, storage_for_user
 from ..saved_tensors.saved_variable import Edge
+from .hooks import HookTable
+
+# Reentrant: the collector may run anything in between.
+_forgetting = threading.RLock()
+
+
+class ViewInfo:
+    """How a tensor looks at the memory of another.
+
+    Attributes:
+        base: the tensor at the root, itself no view.
+        parent: how the tensor looked from which this view was made, or None if that was the base.
+        op, args: the view op and what it was called with besides the tensor: numbers and shapes.
+        attrs: what a node of the op needs for its derivative.
+        origin: how it came about, if that forbids writing through it while gradients are recorded: ``"no_grad"``,
+            ``"multi"`` (one of several views that an op returned), ``"function"`` (a user's Function).
+    """
+
+    __slots__ = ("args", "attrs", "base", "op", "origin", "parent")
+
+    def __init__(
+        self, base: Variable, parent: ViewInfo | None, op: Any, args: tuple[Any, ...], attrs: Any, origin: str | None
+    ) -> None:
+        self.base = base
+        self.parent = parent
+        self.op = op
+        self.args = args
+        self.attrs = attrs
+        self.origin = origin
+
+    def steps(self) -> list[ViewInfo]:
+        """The view ops from the base to this view."""
+        found = []
+        step: ViewInfo | None = self
+        while step is not None:
+            found.append(step)
+            step = step.parent
+        return found[::-1]
+
+
+class LiveViews:
+    """The views of one tensor, held weakly: `Tensor.__eq__` compares elements, so that they can be in no set."""
+
+    __slots__ = ("_limit", "_references")
+
+    def __init__(self) -> None:
+        self._references: list[weakref.ref[Variable]] = []
+        self._limit = 8
+
+    def add(self, view: Variable) -> None:
+        """Take a view in; the dead ones go when their number has doubled."""
+        self._references.append(weakref.ref(view))
+        if len(self._references) > self._limit:
+            self._forget_dead()
+
+    def _forget_dead(self) -> None:
+        """Drop the dead views, while other threads may add more at the end."""
+        references = self._references
+        with _forgetting:
+            for number in range(len(references) - 1, -1, -1):
+                if references[number]() is None:
+                    del references[number]
+            self._limit = 2 * len(references) + 8
+
+    def alive(self) -> list[Variable]:
+        """The views that still exist, the oldest first."""
+        found = [reference() for reference in self._references.copy()]
+        return [view for view in found if view is not None]
 
 
 class Metadata:
@@ -17,19 +86,23 @@ class Metadata:
         grad: the accumulated gradient of a leaf (or of a tensor that retains its gradient).
         accumulator: weak reference to the node that accumulates into this leaf.
         hooks: tensor hooks of a leaf, by registration number.
+        post_hooks: what waits for a leaf's gradient to be accumulated, likewise.
         retains_grad: whether a non-leaf keeps its gradient.
-        base: the tensor of which this one is a view.
+        view: of which tensor this one is a view, and how.
+        views: the views of this tensor that are alive.
         name: a name for people.
     """
 
-    __slots__ = ("accumulator", "base", "grad", "hooks", "name", "retains_grad")
+    __slots__ = ("accumulator", "grad", "hooks", "name", "post_hooks", "retains_grad", "view", "views")
 
     def __init__(self) -> None:
         self.grad: Variable | None = None
         self.accumulator: Callable[[], Any] | None = None
-        self.hooks: dict[int, Callable[[Any], Any]] | None = None
+        self.hooks: HookTable | None = None
+        self.post_hooks: HookTable | None = None
         self.retains_grad = False
-        self.base: Variable | None = None
+        self.view: ViewInfo | None = None
+        self.views: LiveViews | None = None
         self.name: str | None = None
 
 

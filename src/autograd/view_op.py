@@ -7,7 +7,8 @@ from typing import Any
 from ..memory import Device
 from ..saved_tensors.state import current
 from .dispatch import Op, record
-from .variable import Variable
+from .record import Do
+from .variable import LiveViews, Metadata, Variable, ViewInfo
 
 
 class ViewOp(Op):
@@ -15,22 +16,51 @@ class ViewOp(Op):
 
     fresh = False
 
-    def view(self, x: Any, *attrs: Any) -> Any:
+    def view(self, x: Any, *args: Any) -> Any:
         """The array that looks at ``x``; may be ``x`` itself."""
         raise NotImplementedError(f"{self.name} does not say how it views its input")
 
-    def __call__(self, x: Any, *attrs: Any) -> Any:
-        out = view_tensor(x, self.view(x._array, *attrs))
-        if x._requires_grad and current().grad_enabled:
-            record(self, (True,), (x,), [out], self.attrs(x._array, *attrs), x._storage.pool.device)
+    def __call__(self, x: Any, *args: Any) -> Any:
+        array = self.view(x._array, *args)
+        attrs = self.attrs(x._array, *args)
+        recorded = current().grad_enabled
+        out = view_tensor(x, array, self, args, attrs, None if recorded else "no_grad")
+        if recorded and x._requires_grad:
+            record(self, (True,), (x,), [out], attrs, x._storage.pool.device)
         return out
 
     def run_arrays(self, device: Device, *args: Any) -> Any:
         return self.view(*args)
 
+    def take(self, do: Do, x: Any, *args: Any) -> Any:
+        """The same elements of ``x``, whose memory may be in another order: a view, or a copy if it must be."""
+        return do(self, x, *args)
 
-def view_tensor(x: Any, array: Any) -> Any:
-    """A tensor over a view of another's array: it shares the storage and knows its base."""
+
+def view_tensor(x: Any, array: Any, op: ViewOp, args: tuple[Any, ...], attrs: Any, origin: str | None) -> Any:
+    """A tensor over a view of another's array: it shares the storage and knows its base, which knows it.
+
+    Args:
+        op, args, attrs: the view op that leads from ``x`` to it (see `ViewInfo`).
+        origin: what forbids writing through it; what forbids that for ``x`` does so too.
+    """
     out = Variable._tensor_class._wrap(array.view() if array is x._array else array, x._storage)
-    out._metadata().base = x if x._meta is None or x._meta.base is None else x._meta.base
+    base, parent = x, None
+    if x._meta is not None and x._meta.view is not None:
+        parent = view_of(x)
+        if parent is not None:
+            base = parent.base
+            origin = origin or parent.origin
+    out._meta = meta = Metadata()
+    meta.view = ViewInfo(base, parent, op, args, attrs, origin)
+    meta = base._metadata()
+    if meta.views is None:
+        meta.views = LiveViews()
+    meta.views.add(out)
     return out
+
+
+def view_of(tensor: Any) -> ViewInfo | None:
+    """How a tensor views another, None for its own base; one whose ``data`` was replaced since is no view any more."""
+    view = None if tensor._meta is None else tensor._meta.view
+    return view if view is not None and view.base._storage is tensor._storage else None

@@ -202,7 +202,8 @@ class Region:
         args, kwargs = self._inputs.load()
         token = _recomputing.set(True)
         try:
-            with events.span("phase", "recompute"), Under(hooks=(filling,), grad_enabled=True):
+            as_in_forward = Under(hooks=(filling,), grad_enabled=True, inference=False, disabled=None)
+            with events.span("phase", "recompute"), as_in_forward:
                 with self._random_state.restored():
                     self._function(*args, **kwargs)
         except _EnoughError:

@@ -71,7 +71,7 @@ class _Blas:
                 libraries = self._found()
                 self._outside = [library.get_num_threads() for library in libraries]
                 for library in libraries:
-                    library.set_num_threads(1)
+                    _set_num_threads(library, 1)
 
     def leave_single(self) -> None:
         with self._lock:
@@ -81,7 +81,7 @@ class _Blas:
 
     def _restore(self) -> None:
         for library, count in zip(self._found(), self._outside, strict=True):
-            library.set_num_threads(count)
+            _set_num_threads(library, count)
 
     def forked(self) -> None:
         """In a child: the lock may have been held, and jobs of the parent's other threads do not run on here."""
@@ -89,6 +89,11 @@ class _Blas:
         if self._depth:
             self._depth = 0
             self._restore()
+
+
+def _set_num_threads(library: Any, count: int) -> None:
+    """Set it from any thread: threadpoolctl lets one alone do so, lest threads fight, which `_Blas` sees to here."""
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
 
 
 class _Job:

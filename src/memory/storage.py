@@ -34,6 +34,8 @@ CATEGORIES = (
 )
 
 _ids = itertools.count(1)
+# Storages of inference tensors count from here: no other version is negative.
+_INFERENCE_VERSION = -(1 << 62)
 
 
 class Block(np.ndarray[Any, Any]):
@@ -55,7 +57,8 @@ class Storage(weakref.ref[Any]):
 
     Attributes:
         nbytes: bytes asked for.
-        version: how often the memory was written after its first use; shared by all views.
+        version: how often the memory was written after its first use; shared by all views. Negative for inference
+            tensors, which have none that counts.
         category: one of `CATEGORIES`; change it with `MemoryPool.relabel`.
         pool: the pool that counts it.
     """
@@ -82,6 +85,16 @@ class Storage(weakref.ref[Any]):
     def device(self) -> Device:
         """Where the memory is."""
         return self.pool.device
+
+    @property
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode: nobody may rely on its version."""
+        return self.version < 0
+
+    def mark_inference(self) -> None:
+        """Make it the storage of inference tensors: all that view it are."""
+        if self.version >= 0:
+            self.version = _INFERENCE_VERSION
 
     def __repr__(self) -> str:
         return f"<Storage {self.id}: {self.nbytes} bytes, {self.category}, on {self.device}, version {self.version}>"

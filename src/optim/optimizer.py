@@ -18,6 +18,7 @@ from ..autograd.grad_mode import enable_grad, no_grad
 from ..autograd.tensor import Tensor
 from ..kernels import backend
 from ..memory import events
+from ..saved_tensors.mutation import before_write
 from .state import packed_groups, packed_state, unpacked_groups, unpacked_state
 
 Group: TypeAlias = dict[str, Any]
@@ -122,6 +123,8 @@ class Optimizer:
                 if param.grad is not None
             ]
             self._prepare(work)
+            for param, _, _ in work:
+                before_write(param._storage)
             for param, grad, group in work:
                 state = self.state.get(param, {})
                 self.update(backend(param.device.type), param, grad, group, state)

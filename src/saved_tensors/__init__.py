@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from .compress import Cast, Compress
-from .hooks import Handle, HookEntry, PolicyEntry, SavedRecord, SavedValue, saved_tensors_hooks
+from .hooks import (
+    Handle,
+    HookEntry,
+    PolicyEntry,
+    SavedRecord,
+    SavedValue,
+    disable_saved_tensors_hooks,
+    saved_tensors_hooks,
+)
+from .mutation import allow_mutation_on_saved_tensors
 from .payload import Payload, Site, Stage
 from .policy import Policy
 from .sharing import PackedHandle
@@ -23,5 +32,7 @@ __all__ = [
     "SavedValue",
     "Site",
     "Stage",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
     "saved_tensors_hooks",
 ]

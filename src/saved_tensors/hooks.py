@@ -7,6 +7,8 @@ NOTE [ Hook entries ]
    one pipeline, the inner one first. What stands outside that raw pair is shadowed.
 4. While a pack or unpack function runs, the entries present at the call are hidden, so that a hook which runs ops can't
    call itself. Entries that the function pushes work.
+5. Where hooks are disabled, entering any entry is an error: what was to be packed would be kept, unnoticed. Hooks of a
+   single saved value (`SavedVariable.register_hooks`) are no entries.
 """
 
 from __future__ import annotations
@@ -83,15 +85,27 @@ class Handle(Protocol):
 
 
 class HookEntry:
-    """One level of the hook stack, entered with ``with``."""
+    """One level of the hook stack, entered with ``with``.
+
+    Raises:
+        RuntimeError: on enter, where hooks are disabled; on exit, if it is not the innermost entry.
+    """
 
     def describe(self) -> str:
         """One line that names the entry for people."""
         return type(self).__name__
 
+    def keep(self, saved: Any) -> None:
+        """Told of a `SavedVariable` that no entry has packed: it keeps its value as it is."""
+
+    def before_write(self, storage: Storage) -> None:
+        """Told that memory is about to be written in place."""
+
     def __enter__(self) -> HookEntry:
         before = state.current()
-        state.set_state(state.State(before.grad_enabled, (*before.hooks, self)))
+        if before.disabled is not None:
+            raise RuntimeError(before.disabled)
+        state.set_state(before.with_hooks((*before.hooks, self)))
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -102,7 +116,7 @@ class HookEntry:
                 "saved-tensor hooks were left out of order\n"
                 f"  leaving: {self.describe()}\n  innermost now: {innermost}\nLeave the contexts in reverse order."
             )
-        state.set_state(state.State(now.grad_enabled, now.hooks[:-1]))
+        state.set_state(now.with_hooks(now.hooks[:-1]))
 
 
 class saved_tensors_hooks(HookEntry):  # noqa: N801  # PyTorch's name
@@ -144,6 +158,37 @@ class saved_tensors_hooks(HookEntry):  # noqa: N801  # PyTorch's name
                 raise TypeError(f"saved_tensors_hooks: {which} must be callable, got {type(hook).__name__}")
         super().__enter__()
         return self
+
+
+class disable_saved_tensors_hooks:  # noqa: N801  # PyTorch's name
+    """Make entering saved-tensor hooks, policies included, an error in a block of code.
+
+    Args:
+        error_message: what the RuntimeError says.
+
+    Raises:
+        RuntimeError: with that message, on enter, if hooks are active already.
+
+    >>> with disable_saved_tensors_hooks("no hooks in here"):
+    ...     saved_tensors_hooks(lambda t: t, lambda t: t).__enter__()
+    Traceback (most recent call last):
+        ...
+    RuntimeError: no hooks in here
+    """
+
+    def __init__(self, error_message: str) -> None:
+        self._message = error_message
+        self._before: list[str | None] = []
+
+    def __enter__(self) -> None:
+        before = state.current()
+        if before.hooks:
+            raise RuntimeError(self._message)
+        self._before.append(before.disabled)
+        state.set_state(before.with_disabled(self._message))
+
+    def __exit__(self, *exc_info: object) -> None:
+        state.set_state(state.current().with_disabled(self._before.pop()))
 
 
 class PolicyEntry(HookEntry):

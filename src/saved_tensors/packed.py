@@ -84,15 +84,27 @@ def packed_by_hooks(
         for shadowed in policies_outside(entries):
             shadowed.shadow()
     if isinstance(innermost, saved_tensors_hooks):
-        storage: Storage = tensor._storage
-        version = storage.version
-        held = innermost.pack_hook(tensor._alias() if is_output else tensor)
-        if storage.version != version:
-            raise RuntimeError(
-                f"{op}, saved value {slot!r}: the pack hook is modifying its input in place; return a changed copy"
-                " instead"
-            )
-        return Packed(held, innermost.unpack_hook, tensor, op, slot)
+        given = tensor._alias() if is_output else tensor
+        return packed_by_pair(innermost.pack_hook, innermost.unpack_hook, given, op, slot)
     policies = policies_inside(entries)
+    if not policies:  # an entry that packs nothing
+        return None
     handle = policies[0].save(SavedValue(tensor._array, tensor._storage, op, slot), policies[1:])
     return None if handle is None else Packed(handle, None, tensor, op, slot)
+
+
+def packed_by_pair(pack_hook: Any, unpack_hook: Any, tensor: TensorLike, op: str, slot: str) -> Packed:
+    """What one pair of raw hooks makes of a value.
+
+    Raises:
+        RuntimeError: if the pack hook changed its input in place.
+        Exception: whatever the pack hook raises.
+    """
+    storage: Storage = tensor._storage
+    version = storage.version
+    held = pack_hook(tensor)
+    if storage.version != version:
+        raise RuntimeError(
+            f"{op}, saved value {slot!r}: the pack hook is modifying its input in place; return a changed copy instead"
+        )
+    return Packed(held, unpack_hook, tensor, op, slot)

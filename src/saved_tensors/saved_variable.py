@@ -7,6 +7,7 @@ NOTE [ Saved variables ]
    since, reading raises. What a policy copied when it was saved is the value at that time, and is good.
 3. What hooks give back is checked: shape, dtype, device.
 4. A saved output names no node: the node that is being read is its producer. That is what keeps a graph free of cycles.
+5. An inference tensor can't be saved: its version counts for nothing, so a change would go unnoticed.
 """
 
 from __future__ import annotations
@@ -15,15 +16,25 @@ import time
 import weakref
 from typing import Any, TypeAlias
 
-from ..memory import Storage, events
+from ..kernels import backend
+from ..memory import META, Storage, events
 from .hooks import SavedRecord
-from .packed import Packed, TensorLike, packed_by_hooks
-from .state import State, current, set_state
+from .packed import Packed, TensorLike, packed_by_hooks, packed_by_pair
+from .state import State, anomaly, current, set_state
 
 # The producer of a tensor and which of its outputs it is, or None for a tensor that doesn't require grad.
 Edge: TypeAlias = tuple[Any, int]
 # What pack hooks run under (NOTE [ Hook entries ], rule 4).
 _NO_HOOKS = State(False, ())
+INFERENCE_SAVED = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation"
+    " tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or"
+    " use stowgrad.no_grad() instead of stowgrad.inference_mode()."
+)
+_HINT = (
+    "Hint: enable anomaly detection to find the operation whose backward needs it: autograd.set_detect_anomaly(True)."
+)
+_HINT_IN_ANOMALY_MODE = "Hint: the backtrace further above shows the operation that saved it."
 
 
 class SavedVariable:
@@ -36,12 +47,16 @@ class SavedVariable:
         plain: the array, or None if hooks have packed it.
     """
 
-    __slots__ = ("_packed", "_reference", "edge", "output_nr", "plain", "storage", "version")
+    __slots__ = ("__weakref__", "_packed", "_reference", "edge", "output_nr", "plain", "storage", "version")
 
     def __init__(self, tensor: TensorLike, edge: Edge | None, output_nr: int) -> None:
+        storage: Storage = tensor._storage
+        version = storage.version
+        if version < 0:
+            raise RuntimeError(INFERENCE_SAVED)
         self.plain = tensor._array
-        self.storage: Storage = tensor._storage
-        self.version: int = tensor._storage.version
+        self.storage = storage
+        self.version: int = version
         self.edge = edge
         self.output_nr = output_nr
         self._reference = weakref.ref(tensor) if output_nr < 0 else None
@@ -69,8 +84,55 @@ class SavedVariable:
                 self._packed = packed
                 self.plain = None
                 self._reference = None
+            else:
+                for entry in state.hooks:
+                    entry.keep(self)
         if watching:
             self._report(tensor, op, slot, time.perf_counter() - start)
+
+    def register_hooks(self, tensor: TensorLike, node: Any, slot: str, pack_hook: Any, unpack_hook: Any) -> None:
+        """Hand the value, which ``tensor`` gives detached, to hooks of its own.
+
+        Raises:
+            TypeError: if one of the hooks can't be called.
+            RuntimeError: if it has hooks already, was changed in place since, or the pack hook changes it.
+            Exception: whatever the pack hook raises; the value is unchanged then.
+        """
+        for which, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
+            if not callable(hook):
+                raise TypeError(f"register_hooks: {which} must be callable, got {type(hook).__name__}")
+        if self._packed is not None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of"
+                " hooks is allowed at a time."
+            )
+        self.array(node)  # what is packed now would be taken for the value at the time of saving
+        state = current()
+        set_state(_NO_HOOKS)
+        try:
+            self._packed = packed_by_pair(pack_hook, unpack_hook, tensor, node.name(), slot)
+        finally:
+            set_state(state)
+        self.plain = None
+        self._reference = None
+
+    def keep_copy(self, copies: dict[int, tuple[Any, Storage]]) -> None:
+        """Keep a copy of the value instead of its array, whose memory is about to be written.
+
+        Args:
+            copies: those that were made already, by the id of the array.
+        """
+        original = self.plain
+        if original is None:
+            return
+        if id(original) not in copies:
+            array, storage = self.storage.pool.lease(original.shape, original.dtype, "activation")
+            if storage.device is not META:
+                backend(storage.device.type).copy(original, array)
+            copies[id(original)] = array, storage
+        self.plain, self.storage = copies[id(original)]
+        self.version = self.storage.version
+        self._reference = None
 
     def _report(self, tensor: TensorLike, op: str, slot: str, seconds: float) -> None:
         record = SavedRecord(op, slot, tensor._array, self.storage)
@@ -114,9 +176,14 @@ class SavedVariable:
             return tensor_class._rebuild(array, storage, edge)
         array = self.array(node)
         original = self._reference() if self._reference is not None else None
-        if original is not None and original._array is array:
+        if original is not None and original._array is array and self._has_its_history(original):
             return original
         return tensor_class._rebuild(array, self.storage, self._edge_for(node))
+
+    def _has_its_history(self, original: TensorLike) -> bool:
+        """Whether a saved input still comes from where it came from: ``detach_()`` takes that away."""
+        edge = self.edge
+        return edge is None or edge[0].accumulates_into is not None or original._grad_fn is edge[0]
 
     def _edge_for(self, node: Any) -> Edge | None:
         if self.output_nr >= 0:
@@ -127,7 +194,7 @@ class SavedVariable:
         state = current()
         start = time.perf_counter() if events.observers else 0.0
         if state.hooks:
-            set_state(State(state.grad_enabled, ()))
+            set_state(state.with_hooks(()))
         try:
             array, storage, tensor = packed.load(node)
         finally:
@@ -152,6 +219,7 @@ class SavedVariable:
             f" [{dtype} {list(shape)}], {where}, saved by {node.name()},"
             f" is at version {self.storage.version}; expected version {self.version} instead."
             " Change a copy (clone()), or make the change before the value is used."
+            f" {_HINT_IN_ANOMALY_MODE if anomaly.enabled else _HINT}"
         )
 
     # -- introspection -------------------------------------------------------------------------------------------------

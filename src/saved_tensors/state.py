@@ -1,4 +1,4 @@
-"""What code runs under: grad mode and the stack of saved-tensor hooks, in one context variable.
+"""What code runs under: grad mode, inference mode and the stack of saved-tensor hooks, in one context variable.
 
 Threads and asyncio tasks have their own; a context manager restores what it found by setting it, not by a token, so
 that it may be left in another task than it was entered in.
@@ -14,16 +14,44 @@ HookEntry: TypeAlias = Any
 
 
 class State:
-    """An immutable pair: whether ops are recorded, and the hook entries from the outermost to the innermost.
+    """What code runs under; immutable.
 
-    Entries are `hooks.HookEntry`; this module stands below that one.
+    Args:
+        grad_flag: grad mode, as `is_grad_enabled` reports it.
+        hooks: the hook entries from the outermost to the innermost: `hooks.HookEntry`, this module stands below that.
+        inference: whether results are inference tensors, which have no history.
+        disabled: the message of the error that entering hooks raises, or None where they are allowed.
+
+    Attributes:
+        grad_enabled: whether ops are recorded: in grad mode, and outside of inference mode.
     """
 
-    __slots__ = ("grad_enabled", "hooks")
+    __slots__ = ("disabled", "grad_enabled", "grad_flag", "hooks", "inference")
 
-    def __init__(self, grad_enabled: bool, hooks: tuple[Any, ...]) -> None:
-        self.grad_enabled = grad_enabled
+    def __init__(
+        self, grad_flag: bool, hooks: tuple[Any, ...], inference: bool = False, disabled: str | None = None
+    ) -> None:
+        self.grad_flag = grad_flag
+        self.grad_enabled = grad_flag and not inference
         self.hooks = hooks
+        self.inference = inference
+        self.disabled = disabled
+
+    def with_grad(self, grad_flag: bool) -> State:
+        """The same in another grad mode."""
+        return State(grad_flag, self.hooks, self.inference, self.disabled)
+
+    def with_hooks(self, hooks: tuple[Any, ...]) -> State:
+        """The same with other hook entries."""
+        return State(self.grad_flag, hooks, self.inference, self.disabled)
+
+    def with_inference(self, grad_flag: bool, inference: bool) -> State:
+        """The same in another grad mode, inside or outside of inference mode."""
+        return State(grad_flag, self.hooks, inference, self.disabled)
+
+    def with_disabled(self, disabled: str | None) -> State:
+        """The same where entering hooks raises an error with this message, or (None) doesn't."""
+        return State(self.grad_flag, self.hooks, self.inference, disabled)
 
 
 _DEFAULT = State(True, ())
@@ -38,7 +66,7 @@ def set_state(state: State) -> None:
 
 
 class Under:
-    """Run a block of code under another grad mode, other hooks, or both."""
+    """Run a block of code under another state: any of ``grad_enabled``, ``hooks``, ``inference`` and ``disabled``."""
 
     __slots__ = ("_before", "_changes")
 
@@ -47,8 +75,28 @@ class Under:
 
     def __enter__(self) -> None:
         self._before = before = current()
-        grad_enabled = self._changes.get("grad_enabled", before.grad_enabled)
-        set_state(State(grad_enabled, self._changes.get("hooks", before.hooks)))
+        change = self._changes.get
+        set_state(
+            State(
+                change("grad_enabled", before.grad_flag),
+                change("hooks", before.hooks),
+                change("inference", before.inference),
+                change("disabled", before.disabled),
+            )
+        )
 
     def __exit__(self, *exc_info: object) -> None:
         set_state(self._before)
+
+
+class AnomalyMode:
+    """Whether nodes are recorded with a traceback, and their results checked; of the whole process, like PyTorch's."""
+
+    __slots__ = ("check_nan", "enabled")
+
+    def __init__(self) -> None:
+        self.enabled = False
+        self.check_nan = True
+
+
+anomaly = AnomalyMode()

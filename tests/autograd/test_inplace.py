@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import stowgrad
+from stowgrad.autograd import grad
+from stowgrad.saved_tensors import saved_tensors_hooks
 
 WRITES = {
     "add_": lambda t: t.add_(1),
@@ -24,6 +26,25 @@ WRITES = {
     "imul": lambda t: t.__imul__(2),
     "isub": lambda t: t.__isub__(2),
     "itruediv": lambda t: t.__itruediv__(2),
+    "ipow": lambda t: t.__ipow__(2),
+    "pow_": lambda t: t.pow_(2),
+    "neg_": lambda t: t.neg_(),
+    "abs_": lambda t: t.abs_(),
+    "square_": lambda t: t.square_(),
+    "sqrt_": lambda t: t.sqrt_(),
+    "reciprocal_": lambda t: t.reciprocal_(),
+    "exp_": lambda t: t.exp_(),
+    "log_": lambda t: t.log_(),
+    "sin_": lambda t: t.sin_(),
+    "cos_": lambda t: t.cos_(),
+    "tanh_": lambda t: t.tanh_(),
+    "sigmoid_": lambda t: t.sigmoid_(),
+    "relu_": lambda t: t.relu_(),
+    "masked_fill_": lambda t: t.masked_fill_(t > 0, 2.0),
+    "fill_ with a tensor": lambda t: t.fill_(stowgrad.tensor(3.0)),
+    "setitem of a slice": lambda t: t.__setitem__(slice(None), 5.0),
+    "setitem of a list": lambda t: t.__setitem__([0, 1], 5.0),
+    "setitem of a mask": lambda t: t.__setitem__(t > 0, 5.0),
 }
 every_write = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
 
@@ -204,3 +225,251 @@ def test_a_strided_target_is_written_through():
     expected = np.zeros((70, 70), np.float32)
     expected.T[::2] += np.arange(70)
     assert np.array_equal(x.numpy(), expected)
+
+
+# -- recorded ----------------------------------------------------------------------------------------------------------
+
+
+def operands(*shape):
+    """A leaf, what is written, and an operand that requires grad."""
+    rng = np.random.default_rng(5)
+    w = stowgrad.tensor(rng.uniform(0.5, 1.5, shape), requires_grad=True)
+    u = stowgrad.tensor(rng.uniform(0.5, 1.5, shape), requires_grad=True)
+    return w, w * 1.5, u
+
+
+def gradients_of(function, size):
+    """Gradients of two leaves, with and without ``create_graph``, and of their squares."""
+    w, x, u = operands(3, size)
+    loss = function(x, u).square().sum()
+    plain = grad(loss, (w, u), retain_graph=True, allow_unused=True)
+    recorded = grad(loss, (w, u), create_graph=True, allow_unused=True)
+    total = sum((g * g).sum() for g in recorded if g is not None)
+    second = grad(total, (w, u), allow_unused=True)
+    return [np.zeros((3, size)) if g is None else g.detach().numpy() for g in (*plain, *recorded, *second)]
+
+
+# In place, and the same by other means.
+RECORDED = {
+    "add_": (lambda x, u: x.add_(u), lambda x, u: x + u),
+    "add_ alpha": (lambda x, u: x.add_(u, alpha=3), lambda x, u: x + 3 * u),
+    "add_ number": (lambda x, u: x.add_(2), lambda x, u: x + 2),
+    "add_ row": (lambda x, u: x.add_(u[0]), lambda x, u: x + u[0]),
+    "sub_": (lambda x, u: x.sub_(u), lambda x, u: x - u),
+    "mul_": (lambda x, u: x.mul_(u), lambda x, u: x * u),
+    "mul_ number": (lambda x, u: x.mul_(2), lambda x, u: x * 2),
+    "div_": (lambda x, u: x.div_(u), lambda x, u: x / u),
+    "pow_": (lambda x, u: x.pow_(u), lambda x, u: x**u),
+    "pow_ number": (lambda x, u: x.pow_(3), lambda x, u: x**3),
+    "neg_": (lambda x, u: x.neg_(), lambda x, u: -x),
+    "abs_": (lambda x, u: x.neg_().abs_(), lambda x, u: abs(-x)),
+    "square_": (lambda x, u: x.square_(), lambda x, u: x.square()),
+    "sqrt_": (lambda x, u: x.sqrt_(), lambda x, u: x.sqrt()),
+    "reciprocal_": (lambda x, u: x.reciprocal_(), lambda x, u: x.reciprocal()),
+    "exp_": (lambda x, u: x.exp_(), lambda x, u: x.exp()),
+    "log_": (lambda x, u: x.log_(), lambda x, u: x.log()),
+    "sin_": (lambda x, u: x.sin_(), lambda x, u: x.sin()),
+    "cos_": (lambda x, u: x.cos_(), lambda x, u: x.cos()),
+    "tanh_": (lambda x, u: x.tanh_(), lambda x, u: x.tanh()),
+    "sigmoid_": (lambda x, u: x.sigmoid_(), lambda x, u: x.sigmoid()),
+    "relu_": (lambda x, u: x.sub_(1).relu_(), lambda x, u: (x - 1).relu()),
+    "zero_": (lambda x, u: x.zero_() + u, lambda x, u: x * 0 + u),
+    "fill_": (lambda x, u: x.fill_(3.0) * u, lambda x, u: (x * 0 + 3) * u),
+    "fill_ tensor": (lambda x, u: x.fill_(u[0, 0]), lambda x, u: x * 0 + u[0, 0]),
+    "copy_": (lambda x, u: x.copy_(u), lambda x, u: x * 0 + u),
+    "copy_ row": (lambda x, u: x.copy_(u[:1]), lambda x, u: x * 0 + u[:1]),
+    "masked_fill_": (lambda x, u: x.masked_fill_(u > 1, 2.0), lambda x, u: stowgrad.where(u > 1, 2.0, x)),
+    "masked_fill_ tensor": (
+        lambda x, u: x.masked_fill_(u > 1, u[0, 0]),
+        lambda x, u: stowgrad.where(u > 1, u[0, 0], x),
+    ),
+    "several": (lambda x, u: x.mul_(u).sin_().add_(u), lambda x, u: (x * u).sin() + u),
+}
+
+
+@pytest.mark.parametrize("size", [2, 1500])
+@pytest.mark.parametrize(("write", "instead"), RECORDED.values(), ids=RECORDED.keys())
+def test_a_recorded_write_has_the_gradients_of_the_operation(write, instead, size):  # spec 2.6 2.16
+    for got, expected in zip(gradients_of(write, size), gradients_of(instead, size), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_a_write_returns_the_tensor_itself():
+    _, x, u = operands(2)
+    assert x.add_(u) is x
+    assert x.grad_fn.name() == "AddBackward0"
+
+
+def test_a_leaf_that_takes_an_operand_s_gradient_is_a_leaf_no_more():  # spec 2.6
+    x = stowgrad.ones(2)
+    w = stowgrad.ones(2, requires_grad=True)
+    x.mul_(w)
+    assert (x.is_leaf, x.requires_grad, x.grad_fn.name()) == (False, True, "MulBackward0")
+
+
+def test_a_write_of_whole_numbers_is_not_recorded():  # spec 1.4 1.5
+    x = stowgrad.zeros(2, dtype=np.int64)
+    x.copy_(stowgrad.ones(2, requires_grad=True))
+    assert (x.tolist(), x.requires_grad) == ([1, 1], False)
+
+
+def test_a_write_under_no_grad_changes_no_history():  # spec 2.8
+    _, x, u = operands(2)
+    before = x.grad_fn
+    with stowgrad.no_grad():
+        x.add_(u)
+    assert x.grad_fn is before
+
+
+def test_the_operand_that_is_the_target_is_noticed():  # spec 2.16
+    y = operands(2)[1]
+    y *= y
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_hooks_stay_with_the_older_node_and_retain_grad_moves():  # spec 7.28
+    w, x, _ = operands(2)
+    seen = []
+    x.register_hook(lambda g: seen.append(("older", g.tolist())))
+    x.retain_grad()
+    x.mul_(3)
+    x.register_hook(lambda g: seen.append(("newer", g.tolist())))
+    x.sum().backward()
+    assert seen == [("newer", [1.0, 1.0]), ("older", [3.0, 3.0])]
+    assert x.grad.tolist() == [1.0, 1.0]
+    assert w.grad.tolist() == [4.5, 4.5]
+
+
+def test_an_edge_from_before_denotes_the_older_value():  # spec 7.7
+    _, x, _ = operands(2)
+    edge = stowgrad.autograd.graph.get_gradient_edge(x)
+    x.mul_(3)
+    assert grad(x.sum(), edge)[0].tolist() == [3.0, 3.0]
+
+
+def test_a_copy_to_another_device_and_dtype_sends_its_gradient_back():
+    w = stowgrad.ones(3, requires_grad=True)
+    x = stowgrad.zeros(2, 3, dtype=np.float64, device="sim:0")
+    x.copy_(w)
+    (x * 2).sum().backward()
+    assert (w.grad.tolist(), w.grad.dtype, w.grad.device.type) == ([4.0, 4.0, 4.0], np.float32, "cpu")
+
+
+def test_an_operand_of_another_dtype_gets_its_gradient_in_its_own():
+    w = stowgrad.ones(2, dtype=np.float64, requires_grad=True)
+    x = stowgrad.ones(2, requires_grad=True) * 2
+    x.mul_(w)
+    x.sum().backward()
+    assert (w.grad.tolist(), w.grad.dtype, x.dtype) == ([2.0, 2.0], np.float64, np.float32)
+
+
+def test_a_write_is_refused_for_a_result_of_a_wider_kind():  # spec 2.14
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        stowgrad.ones(2, dtype=np.int64).exp_()
+    with pytest.raises(RuntimeError, match="cannot be converted"):
+        stowgrad.ones(2).masked_fill_(stowgrad.ones(2) > 0, 1.5j)
+
+
+@pytest.mark.parametrize("mask", [stowgrad.ones(2), None, [True, False]], ids=["floats", "nothing", "list"])
+def test_only_a_tensor_of_bools_is_a_mask(mask):
+    with pytest.raises(RuntimeError, match="boolean masks"):
+        stowgrad.ones(2).masked_fill_(mask, 1.0)
+
+
+def test_masked_fill_leaves_the_tensor_as_it_is():
+    w, x, u = operands(4)
+    y = x.masked_fill(u > 1, u[0])
+    assert x._version == 0
+    y.sum().backward()
+    masked = (u.detach() > 1).numpy()
+    assert np.array_equal(w.grad.numpy(), np.where(masked, 0, 1.5))
+
+
+def test_resizing_is_not_offered():  # spec 2.18
+    assert not hasattr(stowgrad.ones(2), "resize_")
+
+
+# -- failing (P3) ------------------------------------------------------------------------------------------------------
+
+
+class Failure(BaseException):
+    """What a pack hook raises: not even an Exception, like Ctrl-C."""
+
+
+def fail_at(number):
+    """A pack hook that fails at its call of that number."""
+    calls = []
+
+    def pack(tensor):
+        calls.append(tensor)
+        if len(calls) > number:
+            raise Failure
+        return tensor.detach().clone()
+
+    return pack
+
+
+FAILING = {
+    "an output": (0, lambda x, u: x.exp_()),
+    "a mask": (0, lambda x, u: x.relu_()),
+    "an input": (0, lambda x, u: x.sin_()),
+    "the second input": (1, lambda x, u: x.mul_(u)),
+    "an output after inputs": (2, lambda x, u: x.pow_(u)),
+    "an output, through a view": (0, lambda x, u: x.t()[:1].tanh_()),
+    "an output, with strides": (0, lambda x, u: x[:, ::2].sigmoid_()),
+}
+
+
+@pytest.mark.parametrize(("number", "write"), FAILING.values(), ids=FAILING.keys())
+@pytest.mark.parametrize("size", [3, 1500])
+def test_a_write_that_can_not_be_saved_leaves_everything_as_it_was(number, write, size):  # P3 over 4.16
+    w, x, u = operands(3, size)
+    before, node, values = x._version, x.grad_fn, x.detach().numpy().copy()
+    with pytest.raises(Failure), saved_tensors_hooks(fail_at(number), lambda t: t):
+        write(x, u)
+    assert (x._version, x.grad_fn) == (before, node)
+    assert np.array_equal(x.detach().numpy(), values)
+    x.sum().backward()
+    assert np.array_equal(w.grad.numpy(), np.full((3, size), 1.5))
+
+
+def test_outputs_are_packed_after_they_were_written():  # P2
+    _, x, _ = operands(2)
+    seen = []
+    with saved_tensors_hooks(lambda t: seen.append(t.tolist()) or t, lambda t: t):
+        x.exp_()
+    assert seen == [x.tolist()]
+
+
+def test_the_former_value_is_packed_with_its_history():  # spec 2.16 4.5
+    _, x, _ = operands(2)
+    node, values, seen = x.grad_fn, x.tolist(), []
+    with saved_tensors_hooks(lambda t: seen.append((t.grad_fn, t.tolist())) or t, lambda t: t):
+        x.sin_()
+    assert seen == [(node, values)]
+
+
+# -- detach_ -----------------------------------------------------------------------------------------------------------
+
+
+def test_detach_in_place_makes_a_leaf():  # spec 1.18
+    _, x, _ = operands(2)
+    assert x.detach_() is x
+    assert (x.is_leaf, x.requires_grad, x.grad_fn) == (True, False, None)
+
+
+def test_a_view_is_not_detached_in_place():  # spec 1.18
+    with pytest.raises(RuntimeError, match="detach views"):
+        operands(2)[1][:1].detach_()
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_detach_in_place_does_not_concern_who_saved_the_tensor(create_graph):  # P9 over 2.17: the edge is kept
+    w, x, _ = operands(2)
+    y = (x * x).sum()
+    x.detach_()
+    (g,) = grad(y, w, create_graph=create_graph)
+    assert np.allclose(g.detach().numpy(), 2 * 1.5**2 * w.detach().numpy())
+    if create_graph:
+        assert np.allclose(grad(g.sum(), w)[0].numpy(), 2 * 1.5**2)

@@ -175,7 +175,7 @@ def test_a_function_that_saves_views_of_its_outputs_is_freed():  # case G2, P9 6
     assert memory_allocated() == before
 
 
-def test_an_output_on_ctx_is_freed_by_the_collector():  # case G1, P9
+def test_an_output_on_ctx_is_freed_by_the_collector():  # case G1, P9, spec 6.23
     class Keeps(Function):
         @staticmethod
         def forward(ctx, x):

@@ -101,7 +101,7 @@ def test_the_error_is_a_runtime_error():
     ],
     ids=["argument", "in a dict", "in a tuple in a list", "in a keyword's list", "in a closure", "a view in a closure"],
 )
-def test_what_the_function_reads_is_protected(call: Any):  # cases E1, E2; PyTorch 2.13: only arguments are
+def test_what_the_function_reads_is_protected(call: Any):  # P11, cases E1, E2; PyTorch 2.13: only arguments are
     b = stowgrad.tensor(VALUES)
     y = call(leaf(), b)
     add_one(b)

@@ -347,3 +347,26 @@ def test_hooks_outside_see_only_the_arguments():
     assert [p is e for p, e in zip(packed, (x, w), strict=True)] == [True, True]
     y.sum().backward()
     assert len(packed) == 2
+
+
+def test_a_backward_in_inference_mode_recomputes_as_in_forward():  # spec 7.9 9.7, P12
+    x = leaf()
+    y = checkpoint(body, x).sum()
+    with stowgrad.inference_mode():
+        y.backward()
+    expected = leaf()
+    body(expected).sum().backward()
+    assert x.grad.tolist() == expected.grad.tolist()
+    assert x.grad.is_inference()
+
+
+def test_hooks_that_are_disabled_in_backward_only_do_not_disturb_the_second_run():  # spec 4.28, P12
+    def hooked(x: Any) -> Any:
+        with saved_tensors_hooks(lambda t: t, lambda t: t):
+            return body(x)
+
+    x = leaf()
+    y = checkpoint(lambda x: hooked(x).sin(), x).sum()
+    with stowgrad.autograd.graph.disable_saved_tensors_hooks("not in backward"):
+        y.backward()
+    assert x.grad is not None

@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import math
 import operator
+import threading
 from typing import Any
 
 import numpy as np
@@ -75,14 +76,33 @@ class Stream:
     def wait_event(self, event: object) -> None:
         self.waited.append(event)
 
+    def __enter__(self) -> Stream:
+        self._before, state.stream = state.stream, self
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        state.stream = self._before
+
 
 class State:
     """What the double's functions read: tests change it."""
 
     current = 0
     device_count = 2
-    stream = Stream()
     allocator: Any = None
+
+    def __init__(self) -> None:
+        self._null = Stream()
+        self._thread = threading.local()
+
+    @property
+    def stream(self) -> Stream:
+        """The current stream of this thread."""
+        return getattr(self._thread, "stream", self._null)
+
+    @stream.setter
+    def stream(self, stream: Stream) -> None:
+        self._thread.stream = stream
 
 
 state = State()

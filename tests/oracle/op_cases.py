@@ -109,6 +109,8 @@ TENSORS_ONLY = {
     "add alpha": lambda lib, x, y: x.add(y, alpha=2),
     "sub alpha": lambda lib, x, y: x.sub(y, alpha=2),
     "where": lambda lib, x, y: lib.where(x > y, x, y),
+    "masked_fill": lambda lib, x, y: x.masked_fill(y > 1, 2),
+    "masked_fill tensor": lambda lib, x, y: x.masked_fill(y > 1, x.sum() * 0 + 2),
 }
 PAIRS = {
     "same": ((3, 4), (3, 4)),
@@ -138,6 +140,11 @@ KEYS: dict[str, Any] = {
     "ellipsis": (..., 0),
     "none": (None, slice(0, 2)),
     "all": ...,
+    "list and slice": ([1, 0], slice(1, None)),
+    "lists apart": ([1, 0], slice(None), [2, 0]),
+    "list and integer": (1, slice(None), [2, 0]),
+    "list and none": ([1, 0], None, [2, 0]),
+    "last list": (..., [3, -1]),
     "past the end": slice(2, 100),
     "nothing": slice(2, 1),
     "one element": (0, 1, 2),

@@ -353,3 +353,36 @@ def test_a_policy_is_reported_by_name(watching):
 
 def test_descriptions_name_the_functions():
     assert saved_tensors_hooks(leaf, same).describe() == "saved_tensors_hooks(leaf, same)"
+
+
+# -- order and surroundings --------------------------------------------------------------------------------------------
+
+
+def test_unpacking_follows_the_engine():  # spec 4.19
+    unpacked = []
+    with saved_tensors_hooks(lambda t: (t.shape, t), lambda p: unpacked.append(p[0][0]) or p[1]):
+        first = leaf(1).exp().sum()
+        second = leaf(2).exp().sum()
+        third = leaf(4).exp().sum()
+    (third + (first + second)).backward()
+    assert unpacked == [4, 2, 1]  # the latest recorded first, whatever the order of packing
+
+
+def test_a_pack_hook_that_draws_changes_what_is_drawn_next():  # spec 4.21
+    def drawn(pack):
+        stowgrad.manual_seed(0)
+        with saved_tensors_hooks(pack, same):
+            leaf().exp()
+        return stowgrad.rand(3).tolist()
+
+    assert drawn(same) != drawn(lambda t: stowgrad.rand(1) is None or t)
+
+
+def test_an_in_place_op_on_a_view_makes_no_cycle():  # spec 3.5
+    x = leaf(1000)
+    before = memory_allocated()
+    h = x * 1
+    view = h[:500]
+    view.exp_()
+    del h, view
+    assert memory_allocated() == before

@@ -100,7 +100,7 @@ def test_a_write_to_what_was_loaded_reaches_no_later_load():
 # -- sharing -----------------------------------------------------------------------------------------------------------
 
 
-def test_views_of_one_extent_are_packed_once():  # cases B1, B4
+def test_views_of_one_extent_are_packed_once():  # P7, cases B1, B4
     policy = copying()
     h = leased(np.arange(12.0).reshape(3, 4))
     views = [h, h.T, h.reshape(2, 6), h[1:], h[:, 1], np.broadcast_to(h, (5, 3, 4)), h[::-1], h.view(np.int64)]
@@ -137,14 +137,14 @@ def test_interleaved_views_with_gaps_are_packed_apart_and_loaded_together():
     assert pool("cpu").used_bytes() == before + qkv.nbytes
 
 
-def test_a_small_view_of_a_big_storage_takes_its_own_bytes():  # case C4
+def test_a_small_view_of_a_big_storage_takes_its_own_bytes():  # P7, case C4
     big = leased(np.zeros((1000, 1000)))
     assert save(copying(), big[0, :2]).resident_bytes == 16
     assert save(copying(min_bytes="64 KiB"), big[:5, 0]).resident_bytes == 40
     assert save(copying(min_bytes="64 KiB"), leased(np.zeros(5))) is None
 
 
-def test_an_expanded_value_is_stored_at_its_real_size():
+def test_an_expanded_value_is_stored_at_its_real_size():  # P7, spec 12.3
     row = leased(np.arange(10.0))
     handle = save(copying(), np.broadcast_to(row, (1000, 10)))
     assert handle.resident_bytes == 80
@@ -212,7 +212,7 @@ def test_threads_that_save_and_load_one_value_agree():
 
 
 @pytest.mark.parametrize("category", ["parameter", "buffer"])
-def test_parameters_and_their_views_are_kept_unless_asked(category):  # case B5
+def test_parameters_and_their_views_are_kept_unless_asked(category):  # P7, case B5
     weight = leased(np.zeros((10, 20)), category=category)
     for view in (weight, weight.T, weight[2:5]):
         assert save(copying(), view) is None

@@ -77,7 +77,10 @@ class ToDevice(Op):
     def __call__(self, x: Any, device: Device) -> Any:
         array, storage = copy_array_to(x._array, device, "activation")
         out = Variable._tensor_class._wrap(array, storage)
-        if x._requires_grad and current().grad_enabled:
+        state = current()
+        if state.inference:
+            storage.mark_inference()
+        elif x._requires_grad and state.grad_enabled:
             record(self, (True,), (x,), [out], x._storage.device, device)
         return out
 

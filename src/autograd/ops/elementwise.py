@@ -69,12 +69,18 @@ class Binary(Op):
             return None
         return (np.shape(x), np.shape(y), *numbers)
 
+    def number(self, node: Any, slot: Slot) -> Any:
+        return None if node.op_attrs is None or slot.output else node.op_attrs[2 + slot.position]
+
     def operands(self, node: Any, saved: tuple[Any, ...]) -> tuple[Any, Any]:
-        """The saved operands, and Python numbers: conjugated, as gradients of complex functions need them."""
+        """The saved operands, and Python numbers: conjugated, as gradients of complex functions need them.
+
+        A number that was given hooks of its own comes from them.
+        """
         x, y = saved[:2]
         if node.op_attrs is not None:
-            x = node.op_attrs[2].conjugate() if node.op_attrs[2] is not None else x
-            y = node.op_attrs[3].conjugate() if node.op_attrs[3] is not None else y
+            x = node.op_attrs[2].conjugate() if node.op_attrs[2] is not None and x is None else x
+            y = node.op_attrs[3].conjugate() if node.op_attrs[3] is not None and y is None else y
         return x, y
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:

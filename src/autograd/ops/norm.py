@@ -27,8 +27,8 @@ class LayerNorm(Op):
         Slot("input", 0, needed_for=(0, 1)),
         Slot("weight", 1, needed_for=(0,)),
         Slot("bias", 2, needed_for=()),
-        Slot("mean", 1, output=True, needed_for=(0, 1)),
-        Slot("rstd", 2, output=True, needed_for=(0, 1)),
+        Slot("result1", 1, output=True, needed_for=(0, 1)),
+        Slot("result2", 2, output=True, needed_for=(0, 1)),
     )
 
     def __call__(self, x: Any, shape: tuple[int, ...], weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:

@@ -34,6 +34,9 @@ class View(ViewOp):
                 " at least one dimension spans two of them; use .reshape(...) instead"
             ) from None
 
+    def take(self, do: Do, x: Any, *args: Any) -> Any:
+        return do(reshape, x, *args)
+
     def attrs(self, x: Any, shape: tuple[int, ...]) -> Any:
         return x.shape
 
@@ -76,7 +79,9 @@ class Reshape:
             return view(x, full_shape("reshape", shape, x._array.size))
         except RuntimeError:
             full_shape("reshape", shape, x._array.size)
-            return view(clone(x), shape)
+            copied = view(clone(x), shape)
+            copied._metadata().view = None  # nobody else has the copy: it need not be known as a view of it
+            return copied
 
     def run_arrays(self, device: Any, x: Any, shape: tuple[int, ...]) -> Any:
         """The same on arrays."""
@@ -227,16 +232,20 @@ class Split(Op):
         self.outputs = count
 
     def __call__(self, x: Any, sizes: tuple[int, ...], dim: int) -> Any:
-        outs = [view_tensor(x, array) for array in self.run_arrays(x._storage.device, x._array, sizes, dim)]
-        if x._requires_grad and current().grad_enabled:
-            attrs = (x._array.shape, sizes, dim)
-            record(self, (True,), (x,), outs, attrs, x._storage.pool.device)
+        recorded = current().grad_enabled
+        array = x._array
+        outs = [
+            # Made again after a write, a part is a slice by itself.
+            view_tensor(x, array[part], index, (part,), index.attrs(array, part), "multi" if recorded else "no_grad")
+            for part in _parts(array.ndim, sizes, dim)
+        ]
+        if recorded and x._requires_grad:
+            record(self, (True,), (x,), outs, (array.shape, sizes, dim), x._storage.pool.device)
         return tuple(outs)
 
     def run_arrays(self, device: Any, *args: Any) -> Any:
         x, sizes, dim = args
-        ends = list(itertools.accumulate(sizes))
-        return tuple(x[_along(dim, x.ndim, end - size, end)] for size, end in zip(sizes, ends, strict=True))
+        return tuple(x[part] for part in _parts(x.ndim, sizes, dim))
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         shape, sizes, dim = node.op_attrs
@@ -246,6 +255,11 @@ class Split(Op):
             for grad, size in zip(grads, sizes, strict=True)
         ]
         return (do(Cat(len(parts)), *parts, dim),)
+
+
+def _parts(ndim: int, sizes: tuple[int, ...], dim: int) -> list[tuple[slice, ...]]:
+    ends = itertools.accumulate(sizes)
+    return [_along(dim, ndim, end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
 class ZerosOf(Op):
@@ -264,6 +278,16 @@ class ZerosOf(Op):
 def split(x: Any, sizes: list[int] | tuple[int, ...], dim: int) -> Any:
     """Views of stretches of the given sizes of a dimension."""
     return Split(len(sizes))(x, tuple(sizes), dim)
+
+
+def unbind(x: Any, dim: int) -> Any:
+    """Views of the elements along a dimension."""
+    views = tuple(index(x, (*[slice(None)] * dim, number)) for number in range(x._array.shape[dim]))
+    for view in views:
+        info = view._meta.view
+        if info.origin is None:
+            info.origin = "multi"
+    return views
 
 
 def cat(tensors: Any, dim: int = 0) -> Any:
@@ -351,4 +375,4 @@ gather = Gather()
 gather_backward = GatherBackward()
 zeros_of = ZerosOf()
 
-__all__ = ["cat", "expand", "gather", "index", "permute", "reshape", "transpose", "view"]
+__all__ = ["cat", "expand", "gather", "index", "permute", "reshape", "transpose", "unbind", "view"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..executor import Array
@@ -13,7 +15,8 @@ def gather(x: Array, indices: Array, out: Array) -> None:
     if indices.dtype == bool:
         np.compress(indices.reshape(-1), x.reshape(indices.size, *x.shape[indices.ndim :]), axis=0, out=out)
     else:
-        embedding(x.reshape(x.shape[0], -1), indices % max(x.shape[0], 1), out.reshape(*indices.shape, -1))
+        columns = math.prod(x.shape[1:])
+        embedding(x.reshape(x.shape[0], columns), indices % max(x.shape[0], 1), out.reshape(*indices.shape, columns))
 
 
 def gather_backward(grad: Array, indices: Array, out: Array) -> None:
@@ -22,5 +25,6 @@ def gather_backward(grad: Array, indices: Array, out: Array) -> None:
         out.fill(0)
         out.reshape(indices.size, *out.shape[indices.ndim :])[indices.reshape(-1)] = grad
     else:
-        rows = out.reshape(out.shape[0], -1)
-        embedding_backward(grad.reshape(-1, rows.shape[1]), (indices % max(out.shape[0], 1)).reshape(-1), rows)
+        columns = math.prod(out.shape[1:])
+        rows = out.reshape(out.shape[0], columns)
+        embedding_backward(grad.reshape(indices.size, columns), (indices % max(out.shape[0], 1)).reshape(-1), rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from ...autograd.tensor import RemovableHandle
+from ...autograd.hooks import RemovableHandle
 
 
 class HookEntry(NamedTuple):

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...autograd.grad_mode import no_grad
+from ...autograd.hooks import RemovableHandle
 from ...autograd.ops.promotion import is_floating
-from ...autograd.tensor import RemovableHandle, Tensor
+from ...autograd.tensor import Tensor
 from ...memory import Device, as_device, events
 from ..parameter import relabel
 from .hooks import HookEntry, Hooks, add_hook, call_forward_hooks, call_pre_hooks

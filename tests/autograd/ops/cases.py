@@ -21,6 +21,7 @@ from stowgrad.autograd.ops import (
     linalg,
     loss,
     norm,
+    overwrite,
     reduce,
     shape,
     sum_to,
@@ -144,6 +145,10 @@ def _dropout(x: Any, p: float = 0.3) -> Any:
     return dropout.dropout(x, p, Generator().manual_seed(3))
 
 
+def _put(x: Any, values: Any, indices: Any) -> Any:
+    return overwrite.index_put(x, values, indices, 2)
+
+
 _TARGETS = np.array([0, 3, -100, 2, 4])
 _MASK = np.array([[True, False, True], [False, True, True]])
 
@@ -182,6 +187,10 @@ OTHER = [
     Case("index", shape.gather, (rand(4, 3), np.array([[0, 2], [2, -1]])), "integers, one twice"),
     Case("index", shape.gather, (rand(2, 3), _MASK), "bools"),
     Case("index_backward", lambda x, i: shape.gather_backward(x, i, (4, 3)), (rand(3, 3), np.array([0, 2, 2]))),
+    Case("copy", lambda x, y: (x * 2.0).copy_(y), (rand(2, 3), rand(2, 3))),
+    Case("copy", lambda x, y: (x * 2.0).copy_(y), (rand(2, 3), rand(3, 1)[:2]), "broadcast"),
+    Case("index_put", _put, (rand(3, 4, 2), rand(2, 2), np.array([1, 7]))),
+    Case("index_put", _put, (rand(3, 4, 2), rand(2), np.array([[1], [7]])), "broadcast"),
     Case("cat", lambda x, y, z: shape.cat((x, y, z), 1), (rand(2, 1), rand(2, 3), rand(2, 2))),
     Case("cat", lambda x, y: shape.cat((x, y), -2), (rand(1, 2), rand(3, 2)), "first"),
     Case("split", lambda x: shape.split(x, (1, 2), 1), (rand(2, 3),)),
@@ -294,4 +303,5 @@ def nodes_of(results: Any) -> list[Any]:
         if node is not None and node not in found and hasattr(node, "record"):
             found[node] = None
             pending += [edge[0] for edge in node.next_functions]
+            pending.append(getattr(node, "inner", None))  # of a write through a view
     return list(found)

@@ -69,6 +69,26 @@ def test_after_the_release_no_array_is_left(case):
     assert kept == []
 
 
+def writes_through_views():
+    """Nodes of writes through views, and of views made again."""
+    w = stowgrad.ones(3, 4, requires_grad=True)
+    x = w * 2
+    kept = x.t()
+    x[1:].mul_(w[:2])
+    x[:, [0, 2]] = w[:, :2]
+    x.masked_fill_(x > 5, w[0, 0])
+    kept[0].sin_()
+    return nodes_of((x, kept))
+
+
+def test_no_array_passes_the_door_of_a_write():
+    nodes = writes_through_views()
+    assert {"CopySlices", "MulBackward0", "IndexPutBackward0", "WhereBackward0", "SinBackward0"} <= {
+        node.name() for node in nodes
+    }
+    assert {node.name(): found for node in nodes if (found := smuggled(node))} == {}
+
+
 def test_the_search_sees_an_array_in_a_closure():
     array = np.ones(3)
     node = (stowgrad.ones(2, requires_grad=True) * 2).grad_fn

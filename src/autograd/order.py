@@ -1,0 +1,65 @@
+"""Walks over a graph before it is run: how many gradients each node waits for, who leads where, in which order."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import Any
+
+
+def count_dependencies(roots: Iterable[Any]) -> dict[Any, int]:
+    """For each node that the roots reach, how many edges lead to it; without recursion."""
+    dependencies = dict.fromkeys(roots, 0)
+    pending = list(dependencies)
+    while pending:
+        for successor, _ in pending.pop().next_edges:
+            if successor is None:
+                continue
+            count = dependencies.get(successor)
+            if count is None:
+                dependencies[successor] = 1
+                pending.append(successor)
+            else:
+                dependencies[successor] = count + 1
+    return dependencies
+
+
+def leading_to(targets: Iterable[Any], reached: Iterable[Any]) -> set[Any]:
+    """Those of the reached nodes that are targets or on a path to one.
+
+    An edge leads to a node with a lower number, or to a leaf.
+    """
+    reached = set(reached)
+    needed = {node for node in targets if node in reached}
+    inner = (node for node in reached if node.next_edges)
+    for node in sorted(inner, key=lambda node: node.sequence_nr):
+        if any(successor in needed for successor, _ in node.next_edges):
+            needed.add(node)
+    return needed
+
+
+def execution_order(roots: Iterable[Any], needed: set[Any] | None) -> list[Any]:
+    """The nodes in the order in which a pass from the roots runs them; only ``needed`` ones unless that is None."""
+    dependencies = count_dependencies(roots)
+    order: list[Any] = []
+    ready: list[tuple[int, Any]] = []
+
+    def arrive(node: Any) -> None:
+        if node.accumulates_into is None:
+            heapq.heappush(ready, (-node.sequence_nr, node))
+        elif needed is None or node in needed:
+            order.append(node)
+
+    for node in [node for node, count in dependencies.items() if count == 0]:
+        arrive(node)
+    while ready:
+        node = heapq.heappop(ready)[1]
+        if needed is not None and node not in needed:
+            continue
+        order.append(node)
+        for successor, _ in node.next_edges:
+            if successor is not None and (needed is None or successor in needed):
+                dependencies[successor] -= 1
+                if dependencies[successor] == 0:
+                    arrive(successor)
+    return order
