@@ -17,27 +17,27 @@ class Packed:
     Attributes:
         held: what the pack hook returned, or the handle of a policy.
         unpack_hook: the raw hook that unpacks it; None for a policy's handle, which loads itself.
-        op, slot: who saved it.
-        record: what observers were told, if there were any.
+        slot: which of the node's saved values it is.
+        record: what observers were told; not there if there were none.
     """
 
-    __slots__ = ("_device", "_dtype", "_shape", "held", "op", "record", "slot", "unpack_hook")
+    __slots__ = ("_dtype", "_pool", "_shape", "held", "record", "slot", "unpack_hook")
 
-    def __init__(self, held: Any, unpack_hook: Any, tensor: TensorLike, op: str, slot: str) -> None:
+    record: SavedRecord
+
+    def __init__(self, held: Any, unpack_hook: Any, tensor: TensorLike, slot: str) -> None:
         array = tensor._array
         self.held = held
         self.unpack_hook = unpack_hook
-        self.op = op
         self.slot = slot
-        self.record: SavedRecord | None = None
         self._shape = array.shape
         self._dtype = array.dtype
-        self._device = tensor._storage.pool.device
+        self._pool = tensor._storage.pool
 
     @property
     def spec(self) -> tuple[Any, Any, Any]:
         """Shape, dtype and device of what was saved."""
-        return self._shape, self._dtype, self._device
+        return self._shape, self._dtype, self._pool.device
 
     def load(self, node: Any) -> tuple[Any, Storage | None, TensorLike | None]:
         """The array, its storage, and the tensor that a raw hook gave back.
@@ -51,14 +51,21 @@ class Packed:
             storage = storage_of(array)
         else:
             tensor = self.unpack_hook(self.held)
-            array, storage = getattr(tensor, "_array", None), getattr(tensor, "_storage", None)
-            if array is None or storage is None:
+            try:
+                array, storage = tensor._array, tensor._storage
+            except AttributeError:
                 raise TypeError(
                     f"{node.name()}, saved value {self.slot!r}: the unpack hook must return a Tensor, got"
                     f" {type(tensor).__name__}"
-                )
-        device = None if storage is None else storage.pool.device
-        if array.shape != self._shape or array.dtype != self._dtype or device is not self._device:
+                ) from None
+        dtype = array.dtype
+        if (
+            storage is None
+            or storage.pool is not self._pool
+            or array.shape != self._shape
+            or (dtype is not self._dtype and dtype != self._dtype)
+        ):
+            device = None if storage is None else storage.device
             raise RuntimeError(
                 f"{node.name()}, saved value {self.slot!r}: the unpack hook returned another tensor than was saved\n"
                 f"  expected: {_spec_text(*self.spec)}\n  got: {_spec_text(array.shape, array.dtype, device)}"
@@ -90,7 +97,7 @@ def packed_by_hooks(
     if not policies:  # an entry that packs nothing
         return None
     handle = policies[0].save(SavedValue(tensor._array, tensor._storage, op, slot), policies[1:])
-    return None if handle is None else Packed(handle, None, tensor, op, slot)
+    return None if handle is None else Packed(handle, None, tensor, slot)
 
 
 def packed_by_pair(pack_hook: Any, unpack_hook: Any, tensor: TensorLike, op: str, slot: str) -> Packed:
@@ -107,4 +114,4 @@ def packed_by_pair(pack_hook: Any, unpack_hook: Any, tensor: TensorLike, op: str
         raise RuntimeError(
             f"{op}, saved value {slot!r}: the pack hook is modifying its input in place; return a changed copy instead"
         )
-    return Packed(held, unpack_hook, tensor, op, slot)
+    return Packed(held, unpack_hook, tensor, slot)

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from ..kernels import backend
 from ..memory import META, Storage, events
-from .hooks import SavedRecord
+from .hooks import SavedRecord, saved_tensors_hooks
 from .packed import Packed, TensorLike, packed_by_hooks, packed_by_pair
 from .state import State, anomaly, current, set_state
 
@@ -75,9 +75,14 @@ class SavedVariable:
         watching = events.observers
         start = time.perf_counter() if watching else 0.0
         if state.hooks:
+            innermost = state.hooks[-1]
             set_state(_NO_HOOKS)
             try:
-                packed = packed_by_hooks(tensor, self.output_nr >= 0, state.hooks, op, slot)
+                if type(innermost) is saved_tensors_hooks and len(state.hooks) == 1:
+                    given = tensor if self.output_nr < 0 else tensor._alias()
+                    packed: Packed | None = packed_by_pair(innermost.pack_hook, innermost.unpack_hook, given, op, slot)
+                else:
+                    packed = packed_by_hooks(tensor, self.output_nr >= 0, state.hooks, op, slot)
             finally:
                 set_state(state)
             if packed is not None:
@@ -192,20 +197,26 @@ class SavedVariable:
 
     def _unpack(self, packed: Packed, node: Any) -> tuple[Any, Storage | None, TensorLike | None]:
         state = current()
-        start = time.perf_counter() if events.observers else 0.0
-        if state.hooks:
-            set_state(state.with_hooks(()))
-        try:
+        if state.hooks or events.observers:
+            array, storage, tensor = self._unpack_outside_of_hooks(packed, node, state)
+        else:
             array, storage, tensor = packed.load(node)
-        finally:
-            if state.hooks:
-                set_state(state)
         if storage is self.storage and storage.version != self.version:
             raise self._modified(node)
-        if packed.record is not None:
-            for observer in events.observers:
-                observer.unpacked(packed.record, time.perf_counter() - start)
         return array, storage, tensor
+
+    def _unpack_outside_of_hooks(self, packed: Packed, node: Any, state: State) -> tuple[Any, Any, Any]:
+        start = time.perf_counter()
+        set_state(state.with_hooks(()))
+        try:
+            loaded = packed.load(node)
+        finally:
+            set_state(state)
+        record = getattr(packed, "record", None)
+        if record is not None:
+            for observer in events.observers:
+                observer.unpacked(record, time.perf_counter() - start)
+        return loaded
 
     def _modified(self, node: Any) -> RuntimeError:
         shape, dtype = (self.plain.shape, self.plain.dtype) if self._packed is None else self._packed.spec[:2]

@@ -60,9 +60,8 @@ _current: ContextVar[State] = ContextVar("stowgrad_state", default=_DEFAULT)
 current = _current.get
 
 
-def set_state(state: State) -> None:
-    """Make ``state`` the one that code on this thread or task runs under."""
-    _current.set(state)
+# Make a state the one that code on this thread or task runs under; the token that it returns isn't used.
+set_state = _current.set
 
 
 class Under:
