@@ -19,6 +19,7 @@ from .pools import (
     pool,
     reset_peak_memory_stats,
     set_limit,
+    settle,
     storage_for_user,
     storage_of,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "pool",
     "reset_peak_memory_stats",
     "set_limit",
+    "settle",
     "storage_for_user",
     "storage_of",
 ]

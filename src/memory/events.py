@@ -24,7 +24,10 @@ class Observer:
         """A storage was leased or adopted; its bytes are counted already."""
 
     def freed(self, storage: Storage) -> None:
-        """The last view of a storage died; its bytes are no longer counted."""
+        """The last view of a storage died; its bytes are no longer counted.
+
+        Told when the pool is next asked for anything, before that is answered.
+        """
 
     def relabelled(self, storage: Storage, old_category: str) -> None:
         """A storage moved from one category to another."""

@@ -1,12 +1,13 @@
 """`MemoryPool`: every byte of a device, counted, reused and held under a limit.
 
 NOTE [ Counting without a lock ]
-1. A storage may die anywhere, also inside a lease on the same thread (the cyclic collector), so its callback takes no
-   lock. It only does what the interpreter does in one piece: ``+=`` on integers without a call in between,
-   ``dict.pop``, ``deque.append``.
-2. What must not interleave (look at the limit, then take) runs under a re-entrant lock, and reads the blocks that came
-   back from ``_returned``.
-3. ``used`` counts bytes asked for, by category; ``held`` is what that really takes: with the rounding of blocks to
+1. A storage may die anywhere: inside a lease on the same thread (the cyclic collector), or where Ctrl-C arrives. So its
+   callback is the C function ``deque.append``: it takes no lock, and nothing can interrupt it or get lost in it. What
+   has died is counted when the pool is next asked for anything.
+2. What changes the counters does so without a call and without a jump back between the first change and the last: the
+   interpreter neither switches threads nor runs a signal handler there.
+3. What must not interleave (look at the limit, then take) runs under a re-entrant lock.
+4. ``used`` counts bytes asked for, by category; ``held`` is what that really takes: with the rounding of blocks to
    size classes, without memory that belongs to the user. The limit is about ``held`` + ``cached``.
 """
 
@@ -34,7 +35,6 @@ from .storage import CATEGORIES, PooledStorage, Storage, UserStorage
 live_storages: dict[int, Storage] = {}
 _SLACK_BYTES = 64 << 20
 _LARGEST_SHOWN = 5
-_SETTLE_EVERY = 16
 
 
 class MemoryPool:
@@ -57,6 +57,8 @@ class MemoryPool:
         self._limit = limit
         self._lock = threading.RLock()
         self._cache = BlockCache()
+        self._dead: deque[Storage] = deque()
+        self._bury = self._dead.append
         self._returned: deque[tuple[int, Any]] = deque()
         self._used = 0
         self._rounding = 0  # held - used
@@ -79,14 +81,30 @@ class MemoryPool:
         self._check_category(category)
         nbytes = math.prod(shape) * dtype.itemsize
         held = size_class(nbytes)
-        block = self._take(nbytes, held)
-        array = self._backing.array(block, shape, dtype)
-        owner = self._backing.owner(array)
-        storage = PooledStorage(owner, _release_pooled)
-        storage.block = block
-        storage.held_bytes = held
-        self._rounding -= nbytes  # `_take` has counted the whole block, `_count` counts what was asked for
-        self._count(storage, owner, nbytes, category)
+        with self._lock:
+            block = self._take(nbytes, held)
+            array = self._backing.array(block, shape, dtype)
+            owner = self._backing.owner(array)
+            key = id(owner)
+            storage = PooledStorage(owner, self._bury)
+            # No call from here to the last counter (note, rule 2).
+            storage.block = block
+            storage.rounding = held - nbytes
+            storage.pool = self
+            storage.key = key
+            storage.nbytes = nbytes
+            storage.category = category
+            storage.version = 0
+            live_storages[key] = storage
+            self._used_by_category[category] += nbytes
+            self._used += nbytes
+            self._rounding += held - nbytes
+            if self._used > self._segment_peak:
+                self._segment_peak = self._used
+            if self._used + self._rounding > self._held_peak:
+                self._held_peak = self._used + self._rounding
+        for observer in events.observers:
+            observer.allocated(storage)
         return array, storage
 
     def adopt(self, array: Any, category: str) -> Storage:
@@ -96,15 +114,18 @@ class MemoryPool:
             MemoryBudgetError: if it does not fit under the limit.
         """
         nbytes = array.nbytes
+        if self._dead:
+            self._count_dead()
         if self._limit is not None:
             with self._lock:
                 self._make_room(nbytes, nbytes)
                 self._held_peak = max(self._held_peak, self.held_bytes() + nbytes)
-        # The same as `_count`, in one piece: this is the path of every small result (0.2 us less).
-        storage = Storage(array, _release)
+        key = id(array)
+        storage = Storage(array, self._bury)
+        # No call from here to the last counter (note, rule 2).
         self._used_by_category[category] += nbytes  # first: a category that does not exist changes nothing
-        storage.key = key = id(array)
         storage.pool = self
+        storage.key = key
         storage.nbytes = nbytes
         storage.category = category
         storage.version = 0
@@ -122,51 +143,51 @@ class MemoryPool:
     def adopt_user(self, owner: Any, nbytes: int, category: str = "input") -> Storage:
         """Count memory that belongs to the user: category input, outside the limit."""
         self._check_category(category)
-        storage = UserStorage(owner, _release_user)
-        self._rounding -= nbytes
-        self._count(storage, owner, nbytes, category)
-        return storage
-
-    def _count(self, storage: Storage, owner: Any, nbytes: int, category: str) -> None:
-        self._used_by_category[category] += nbytes
-        storage.key = key = id(owner)
+        self._count_dead()
+        key = id(owner)
+        storage = UserStorage(owner, self._bury)
+        # No call from here to the last counter (note, rule 2).
+        storage.rounding = -nbytes
         storage.pool = self
+        storage.key = key
         storage.nbytes = nbytes
         storage.category = category
         storage.version = 0
         live_storages[key] = storage
+        self._used_by_category[category] += nbytes
         self._used += nbytes
+        self._rounding -= nbytes
         if self._used > self._segment_peak:
             self._segment_peak = self._used
-        if events.observers:
-            for observer in events.observers:
-                observer.allocated(storage)
+        for observer in events.observers:
+            observer.allocated(storage)
+        return storage
 
-    def take_back(self, storage: PooledStorage) -> None:
-        """Keep the block of a dead storage for reuse (note, rule 1). Not for users: Python calls it."""
-        self._rounding -= storage.held_bytes - storage.nbytes
-        block, storage.block = storage.block, None  # whoever knows the storage still must not keep the memory
-        self._backing.retire(block)
-        self._returned.append((storage.held_bytes, block))
-        if len(self._returned) > _SETTLE_EVERY and self._lock.acquire(blocking=False):
+    def _count_dead(self) -> None:
+        """Stop counting what has died since the last call, and keep its blocks for reuse (note, rules 1 and 2)."""
+        dead, by_category = self._dead, self._used_by_category
+        while dead:
+            storage = dead[0]
             try:
-                self._settle()
-            finally:
-                self._lock.release()
-
-    def forget(self, storage: Storage) -> None:
-        """Stop counting a storage whose owner has died (note, rule 1). Not for users: Python calls it."""
-        nbytes = storage.nbytes
-        live_storages.pop(storage.key, None)
-        self._used -= nbytes
-        self._used_by_category[storage.category] -= nbytes
-        if events.observers:
-            for observer in events.observers:
-                observer.freed(storage)
-
-    def ignore_user(self, storage: UserStorage) -> None:
-        """The user's memory is no longer outside the limit: it is gone. Not for users: Python calls it."""
-        self._rounding += storage.nbytes
+                nbytes, key = storage.nbytes, storage.key
+            except AttributeError:  # Ctrl-C arrived before it was counted
+                del dead[0]
+                continue
+            self._used -= nbytes
+            by_category[storage.category] -= nbytes
+            self._rounding -= storage.rounding
+            if key in live_storages and live_storages[key] is storage:  # or it has gone to one at the same address
+                del live_storages[key]
+            del dead[0]
+            # From here on it is not counted: what follows may be interrupted.
+            block = storage.block
+            if block is not None:
+                storage.block = None  # whoever knows the storage still must not keep the memory
+                self._backing.retire(block)
+                self._returned.append((nbytes + storage.rounding, block))
+            if events.observers:
+                for observer in events.observers:
+                    observer.freed(storage)
 
     @contextmanager
     def charge(self, nbytes: int, category: str = "temporary") -> Iterator[None]:
@@ -205,16 +226,14 @@ class MemoryPool:
     # -- blocks --------------------------------------------------------------------------------------------------------
 
     def _take(self, nbytes: int, held: int) -> Any:
-        with self._lock:
-            self._settle()
-            block = self._cache.take(held)
-            if block is None:
-                self._make_room(nbytes, held)
-                self._trim(held)
-                block = self._allocate(held)
-            self._rounding += held
-            self._held_peak = max(self._held_peak, self.held_bytes())
-            return block
+        """A block that is not counted yet; under the lock."""
+        self._settle()
+        block = self._cache.take(held)
+        if block is None:
+            self._make_room(nbytes, held)
+            self._trim(held)
+            block = self._allocate(held)
+        return block
 
     def _allocate(self, held: int) -> Any:
         try:
@@ -229,6 +248,7 @@ class MemoryPool:
     def _settle(self) -> None:
         """Put the blocks that came back into the cache, as far as the cache may grow."""
         with self._lock:
+            self._count_dead()
             while self._returned:
                 held, block = self._returned.popleft()
                 self._cache.put(held, block)
@@ -271,14 +291,17 @@ class MemoryPool:
 
     def used_bytes(self) -> int:
         """Bytes of all live storages, as asked for."""
+        self._count_dead()
         return self._used
 
     def bytes_by_category(self) -> dict[str, int]:
         """`used_bytes` by category."""
+        self._count_dead()
         return dict(self._used_by_category)
 
     def held_bytes(self) -> int:
         """Bytes that the live storages take: whole blocks, without memory that belongs to the user."""
+        self._count_dead()
         return self._used + self._rounding
 
     def free_bytes(self) -> int:
@@ -292,12 +315,14 @@ class MemoryPool:
 
     def live(self) -> list[Storage]:
         """All live storages of this pool."""
+        self._count_dead()
         return [storage for storage in list(live_storages.values()) if storage.pool is self]
 
     # -- peaks ---------------------------------------------------------------------------------------------------------
 
     def fold_peak(self) -> None:
         """Fold the highest count since the last call into all open scopes (NOTE [ Peaks ])."""
+        self._count_dead()
         peak, self._segment_peak = self._segment_peak, self._used
         for scope in self.peak_scopes:
             scope.raise_to(peak)
@@ -354,24 +379,3 @@ class _Charge:
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-
-
-def _release(storage: Any) -> None:
-    """`MemoryPool.forget`, in one piece: this ends every small result (0.1 us less)."""
-    pool, nbytes = storage.pool, storage.nbytes
-    del live_storages[storage.key]
-    pool._used -= nbytes
-    pool._used_by_category[storage.category] -= nbytes
-    if events.observers:
-        for observer in events.observers:
-            observer.freed(storage)
-
-
-def _release_pooled(storage: Any) -> None:
-    storage.pool.forget(storage)
-    storage.pool.take_back(storage)
-
-
-def _release_user(storage: Any) -> None:
-    storage.pool.forget(storage)
-    storage.pool.ignore_user(storage)

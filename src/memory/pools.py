@@ -54,9 +54,10 @@ def _after_fork() -> None:
 
 def storage_of(array: Any) -> Storage | None:
     """The storage that holds an array's bytes, or None for an array that no pool counts."""
-    if isinstance(array, np.ndarray):
-        return live_storages.get(id(root_of(array)))
-    return live_storages.get(id(array.data.mem))
+    owner = root_of(array) if isinstance(array, np.ndarray) else array.data.mem
+    found = live_storages.get(id(owner))
+    # One that has died but was not counted yet may have had an owner at the same address.
+    return found if found is not None and found() is owner else None
 
 
 def storage_for_user(array: Any, device: Device = CPU) -> Storage:
@@ -69,6 +70,12 @@ def storage_for_user(array: Any, device: Device = CPU) -> Storage:
         return pool(device).adopt_user(root, root.nbytes)
     memory = array.data.mem
     return pool(device).adopt_user(memory, int(memory.size))
+
+
+def settle() -> None:
+    """Count what has died on all devices since the pools were last asked for anything; observers are told."""
+    for known in list(_pools.values()):
+        known.used_bytes()
 
 
 def memory_allocated(device: DeviceLike | None = None) -> int:

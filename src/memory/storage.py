@@ -61,6 +61,8 @@ class Storage(weakref.ref[Any]):
             tensors, which have none that counts.
         category: one of `CATEGORIES`; change it with `MemoryPool.relabel`.
         pool: the pool that counts it.
+        block: the block of the pool that it lies on, or None.
+        rounding: how many bytes more than ``nbytes`` it takes of the pool.
     """
 
     __slots__ = ("_id", "category", "key", "nbytes", "pool", "version")
@@ -71,6 +73,9 @@ class Storage(weakref.ref[Any]):
     pool: Pool
     key: int
     _id: int
+    # Those of adopted results, which are most, and need no room for them.
+    block: Any = None
+    rounding: int = 0
 
     @property
     def id(self) -> int:
@@ -113,23 +118,15 @@ class Storage(weakref.ref[Any]):
 
 
 class PooledStorage(Storage):
-    """A storage on a block of the pool.
+    """A storage on a block of the pool."""
 
-    Attributes:
-        block: the block, until it goes back to the pool.
-        held_bytes: its size.
-    """
-
-    __slots__ = ("block", "held_bytes")
-
-    block: Any
-    held_bytes: int
+    __slots__ = ("block", "rounding")
 
 
 class UserStorage(Storage):
     """Memory that belongs to the user: counted, but outside the limit."""
 
-    __slots__ = ()
+    __slots__ = ("rounding",)
 
 
 def root_of(array: Any) -> Any:

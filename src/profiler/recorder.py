@@ -19,7 +19,7 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, Literal, TypeAlias
 
-from ..memory import CPU, Storage, events, pool
+from ..memory import CPU, Storage, events, pool, settle
 from ..memory.pool import live_storages
 from ..saved_tensors.state import current
 from .accounts import Block, Book
@@ -105,6 +105,7 @@ class Recorder(events.Observer):
         """Watch no longer; stopping twice has no effect."""
         if self not in events.observers:
             return
+        settle()
         events.remove_observer(self)
         self.resident.sample(self._devices())
         self.stopped_ns = perf_counter_ns()
@@ -112,6 +113,7 @@ class Recorder(events.Observer):
 
     def settle(self) -> None:
         """Bring the figures up to date while the recording goes on."""
+        settle()
         self._put(self.book.settle, perf_counter_ns())
 
     def elapsed_ns(self) -> int:
@@ -192,6 +194,8 @@ class Recorder(events.Observer):
     # -- spans ---------------------------------------------------------------------------------------------------------
 
     def begin(self, kind: str, name: str, subject: object = None) -> None:
+        if kind == "phase" or kind == "step":
+            settle()  # what died before it begins is not live in it
         now = perf_counter_ns()
         thread = get_ident()
         parent = self._tops.get(thread)
@@ -207,6 +211,8 @@ class Recorder(events.Observer):
         self.profiler_ns += perf_counter_ns() - now
 
     def end(self, kind: str, name: str) -> None:
+        if kind == "phase" or kind == "step":
+            settle()
         now = perf_counter_ns()
         thread = get_ident()
         span = self._tops.get(thread)
@@ -266,6 +272,7 @@ class Recorder(events.Observer):
     def _lean_to(self, default: str, now: int) -> None:
         book = self.book
         if book.default != default and not book.phases:
+            settle()
             self._put(book.lean_to, default, now)
 
     def _name_gradients(self) -> None:

@@ -48,6 +48,7 @@ def test_nobody_watches_at_first():
 def test_a_lease_and_its_end_are_told(pool, log):
     array, _ = pool.lease((100,), BYTE)
     del array
+    assert pool.used_bytes() == 0  # whoever asks makes the pool look at what has died
     assert log == [("allocated", 100, "activation"), ("freed", 100, "activation")]
 
 
@@ -55,6 +56,7 @@ def test_an_adoption_and_its_end_are_told(pool, log):
     array = np.empty(100, BYTE)
     pool.adopt(array, "gradient")
     del array
+    assert pool.used_bytes() == 0  # whoever asks makes the pool look at what has died
     assert log == [("allocated", 100, "gradient"), ("freed", 100, "gradient")]
 
 
@@ -62,12 +64,14 @@ def test_a_user_s_memory_is_told(pool, log):
     array = np.empty(100, BYTE)
     pool.adopt_user(array, 100)
     del array
+    assert pool.used_bytes() == 0  # whoever asks makes the pool look at what has died
     assert log == [("allocated", 100, "input"), ("freed", 100, "input")]
 
 
 def test_a_charge_is_told(pool, log):
     with pool.charge(100):
         pass
+    assert pool.used_bytes() == 0
     assert log == [("allocated", 100, "temporary"), ("freed", 100, "temporary")]
 
 
@@ -94,6 +98,7 @@ def test_counters_are_right_when_an_observer_is_told(pool):
     events.add_observer(observer)
     array, _ = pool.lease((100,), BYTE)
     del array
+    assert pool.used_bytes() == 0
     events.remove_observer(observer)
     assert seen == [100, 0]
 
@@ -102,6 +107,7 @@ def test_an_observer_is_added_once(pool, log):
     events.add_observer(events.observers[-1])
     with pool.charge(1):
         pass
+    assert pool.used_bytes() == 0
     assert len(log) == 2
 
 

@@ -181,7 +181,7 @@ class Programs(RuleBasedStateMachine):
             return
         alive = {holder.lineage for holder in self.holders}
         storages = [self.storages[lineage] for lineage in alive]
-        held = sum(getattr(s, "held_bytes", s.nbytes) for s in storages if type(s).__name__ != "UserStorage")
+        held = sum(s.nbytes + s.rounding for s in storages)
         assert self.pool.held_bytes() == held
 
     def teardown(self):
