@@ -32,6 +32,7 @@ from .anomaly_mode import run_node
 from .hook_calls import call_post_accumulate_hooks, call_post_hooks, call_pre_hooks, call_tensor_hook
 from .node import AccumulateGrad
 from .order import count_dependencies, execution_order, leading_to
+from .record import BoxedGradients
 from .values import OnArrays, OnTensors
 from .variable import Metadata
 from .workers import run_on_device, run_on_fresh_thread
@@ -132,7 +133,7 @@ class GraphTask:
 
     def _start(self, roots: list[tuple[Edge, Gradient]]) -> None:
         self._roots = list(dict.fromkeys([edge[0] for edge, _ in roots]))
-        self._dependencies = count_dependencies(self._roots)
+        self._dependencies = count_dependencies(self._roots, self._by_node)
         if self.restricted:
             self._needed = leading_to(self._by_node, self._dependencies)
         for (node, number), gradient in roots:
@@ -240,14 +241,20 @@ class GraphTask:
 
     def _run_watched(self, node: Any, gradients: list[Gradient]) -> Sequence[Gradient]:
         """Run a node that has hooks, or that observers look at."""
-        hooks, values = node.node_hooks, self.values
+        hooks, values, arrived = node.node_hooks, self.values, gradients
         if hooks is not None and hooks.pre:
             gradients = call_pre_hooks(values, node, gradients)
         # A node fails with its hooks: until they are done it keeps what it saved.
         post = hooks is not None and bool(hooks.post)
+        sent = gradients
+        if node.record.boxed:
+            sent = [BoxedGradients(gradients)]
+            if not post:
+                arrived.clear()
+                gradients.clear()
         with events.span("node", node.name(), node):
             results: Sequence[Gradient] = run_node(
-                functools.partial(values.run, keep=self.keep_graph or post), node, gradients
+                functools.partial(values.run, keep=self.keep_graph or post), node, sent
             )
         if post:
             pairs = zip(results, self.wanted_of(node), strict=False)  # what goes nowhere is not shown either

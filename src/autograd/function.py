@@ -45,6 +45,8 @@ class Function(metaclass=_FunctionType):
     Attributes:
         clear_saved_tensors_on_access: set it to True in a class to let go of ``ctx.saved_tensors`` when they are read,
             so that ``backward`` may free each of them as soon as it can; they can be read once then.
+        boxed_grads_call: set it to True in a class to get all gradients as one list, ``backward(ctx, grads)``, so that
+            ``backward`` may free each of them as soon as it can, by taking it out of the list.
 
     >>> import stowgrad
     >>> class Cube(Function):
@@ -63,6 +65,7 @@ class Function(metaclass=_FunctionType):
     tensor([12.])
     """
 
+    boxed_grads_call = False
     clear_saved_tensors_on_access = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -201,6 +204,8 @@ def _record(node: FunctionNode, args: tuple[Any, ...], outputs: tuple[Any, ...],
         [_save(node, number, value, args, outputs) for number, value in enumerate(node._to_save)]
     )
     node.sequence_nr = next_number()
+    if node.record.boxed:
+        node.ensure_hooks()  # the engine's short way holds gradients until the node has run
     excluded = {id(tensor) for tensor in node._non_differentiable}
     dirty = {id(tensor) for tensor in node._dirty}
     for number, (given, out) in enumerate(zip(outputs, wrapped, strict=True)):
@@ -253,6 +258,8 @@ def _save(node: FunctionNode, number: int, value: Any, args: tuple[Any, ...], ou
         if output < 0 and value._array.dtype.kind in "fcV":
             node._saved_intermediate = True
     if current().hooks or events.observers:
+        if position is None and view_of(value) is not None:
+            value = value._alias()  # the base may be an output: a hook that keeps the view would keep this node
         saved.pack(value, node.record.name, str(number))
     return saved
 

@@ -18,7 +18,7 @@ from .engine import current_task
 from .node import Node
 from .ops.cast import to_device, to_dtype
 from .ops.sum_to import sum_to
-from .record import Do
+from .record import BoxedGradients, Do
 from .saved_slots import SavedTensor
 from .variable import Variable
 
@@ -42,6 +42,11 @@ class FunctionRecord:
         self.node_name = f"{function.__name__}Backward"
         self._signature: inspect.Signature | None = None
 
+    @property
+    def boxed(self) -> bool:
+        """Whether the user's backward takes all gradients as one list."""
+        return bool(self.function.boxed_grads_call)
+
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments of a ``forward`` without ``ctx``, keywords and defaults in their places.
 
@@ -62,8 +67,12 @@ class FunctionRecord:
     def backward(self, do: Do, node: FunctionNode, saved: Any, *grads: Any) -> tuple[Any, ...]:
         """The pass sends arrays: wrap them, run, unwrap."""
         wrap = Variable._tensor_class._wrap
+        given = _listed(grads)
+        for number in range(len(given)):
+            if given[number] is not None:
+                given[number] = wrap(given[number], storage_of(given[number]))
         with Under(grad_enabled=False):
-            results = node.run([None if grad is None else wrap(grad, storage_of(grad)) for grad in grads])
+            results = node.run(given)
         return tuple([None if result is None else result._array for result in results])
 
     def formula(self, do: Do, node: FunctionNode, saved: Any, *grads: Any) -> tuple[Any, ...]:
@@ -76,7 +85,7 @@ class FunctionRecord:
                 UserWarning,
                 stacklevel=2,
             )
-        return node.run(list(grads))
+        return node.run(_listed(grads))
 
 
 class FunctionNode(Node):
@@ -201,15 +210,15 @@ class FunctionNode(Node):
         return (self, number) if outer is None else outer.edge_of_view()
 
     def run(self, grads: list[Any]) -> tuple[Any, ...]:
-        """Call the user's backward and check what it returns."""
+        """Call the user's backward, with gradients that it may take out of the list, and check what it returns."""
         if self._materialize:
-            pairs = zip(grads, self._output_specs, strict=True)
-            grads = [
-                _zeros(*spec, self.run_device) if grad is None and spec is not None else grad for grad, spec in pairs
-            ]
+            for number, spec in enumerate(self._output_specs):
+                if grads[number] is None and spec is not None:
+                    grads[number] = _zeros(*spec, self.run_device)
         self._running = True
         try:
-            results = self.record.function.backward(self, *grads)
+            backward = self.record.function.backward
+            results = backward(self, grads) if self.record.boxed else backward(self, *grads)
         finally:
             self._running = False
             self._read_in_this_run = None
@@ -252,6 +261,11 @@ class FunctionNode(Node):
             grad = to_dtype(grad, dtype)
         device = self.next_edges[number][0].run_device  # where what made the input runs is where the input is
         return grad if grad._storage.device is device else to_device(grad, device)
+
+
+def _listed(grads: tuple[Any, ...]) -> list[Any]:
+    """Gradients as a list that nobody else reads."""
+    return grads[0] if grads and type(grads[0]) is BoxedGradients else list(grads)
 
 
 def _sums_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

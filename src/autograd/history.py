@@ -25,6 +25,7 @@ from .view_op import view_of
 # A view of one of these origins can be made again from its base.
 _REPEATABLE = (None, "multi")
 _NO_GRAD = "created in no_grad mode"
+_INFERENCE = "created in inference mode"
 _MULTI = (
     "the output of a function that returns multiple views. Such functions do not allow the output views to be modified"
     " inplace. You should replace the inplace operation by an out-of-place one"
@@ -33,7 +34,13 @@ _FUNCTION = (
     "created inside a custom Function (or because an input was returned as-is), and writing through it would bypass the"
     " custom backward. You can fix this by cloning the output of the custom Function"
 )
-_REASONS = {"no_grad": _NO_GRAD, "multi": _MULTI, "function": _FUNCTION, "function_multi": _MULTI}
+_REASONS = {
+    "no_grad": _NO_GRAD,
+    "inference": _INFERENCE,
+    "multi": _MULTI,
+    "function": _FUNCTION,
+    "function_multi": _MULTI,
+}
 
 
 def check_history(name: str, target: Any) -> None:
@@ -48,7 +55,7 @@ def check_history(name: str, target: Any) -> None:
             raise RuntimeError(
                 f"{name}: a view is being modified inplace with grad mode enabled. This view was"
                 f" {_REASONS[view.origin]}."
-                if view.origin == "no_grad"
+                if view.origin in ("no_grad", "inference")
                 else f"{name}: a view is being modified inplace. This view is {_REASONS[view.origin]}."
             )
         if view.base._requires_grad and view.base._grad_fn is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from abc import ABCMeta
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ class GradientEdge(NamedTuple):
     spec: tuple[tuple[int, ...], np.dtype[Any], Device] | None = None
 
 
-class Node(Watched, SavedSlots):
+class Node(Watched, SavedSlots, metaclass=ABCMeta):
     """What one op left for backward; what it saved is in ``_saved_<slot>`` and ``_raw_saved_<slot>``.
 
     Attributes:
@@ -139,6 +140,7 @@ class Node(Watched, SavedSlots):
         raise TypeError(f"cannot pickle or copy {self.name()}: a node belongs to the graph of this process")
 
 
+@Node.register
 class AccumulateGrad(Watched):
     """Adds what arrives to the ``grad`` of a leaf.
 

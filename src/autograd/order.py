@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 
-def count_dependencies(roots: Iterable[Any]) -> dict[Any, int]:
-    """For each node that the roots reach, how many edges lead to it; without recursion."""
+def count_dependencies(roots: Iterable[Any], targets: Collection[Any] = ()) -> dict[Any, int]:
+    """For each node that the roots reach, how many edges lead to it; without recursion.
+
+    Edges lead to lower numbers or to leaves: where only ``targets`` are asked for, nothing is looked for behind the
+    oldest of them and what is older still.
+    """
     dependencies = dict.fromkeys(roots, 0)
     pending = list(dependencies)
+    inner = all(target.accumulates_into is None for target in targets)
+    oldest = min([target.sequence_nr for target in targets], default=-1) if inner else -1
     while pending:
-        for successor, _ in pending.pop().next_edges:
+        node = pending.pop()
+        if node.sequence_nr <= oldest:
+            continue
+        for successor, _ in node.next_edges:
             if successor is None:
                 continue
             count = dependencies.get(successor)

@@ -40,6 +40,12 @@ class Slot(NamedTuple):
     needed_for: tuple[int, ...] = ()
 
 
+class BoxedGradients(list[Any]):
+    """What the engine sends in place of all gradients to a node that lets go of them while it runs."""
+
+    __slots__ = ()
+
+
 class Record:
     """One op: what its result looks like, how it is computed, what is saved, and its derivative.
 
@@ -54,6 +60,7 @@ class Record:
         consumes_saved: whether ``backward_once`` is to be used where it may be.
         reads_saved: whether the engine unpacks the saved values for ``backward``.
         runs_without_gradients: whether ``backward`` runs although no gradient has arrived.
+        boxed: whether ``backward`` takes `BoxedGradients`.
     """
 
     name = ""
@@ -66,6 +73,7 @@ class Record:
     consumes_saved = False
     reads_saved = True
     runs_without_gradients = False
+    boxed = False
 
     def __init__(self) -> None:
         self.node_name = "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"

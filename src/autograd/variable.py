@@ -24,7 +24,8 @@ class ViewInfo:
         op, args: the view op and what it was called with besides the tensor: numbers and shapes.
         attrs: what a node of the op needs for its derivative.
         origin: how it came about, if that forbids writing through it while gradients are recorded: ``"no_grad"``,
-            ``"multi"`` (one of several views that an op returned), ``"function"`` (a user's Function).
+            ``"inference"`` (mode), ``"multi"`` (one of several views that an op returned), ``"function"`` (a user's
+            Function).
     """
 
     __slots__ = ("args", "attrs", "base", "op", "origin", "parent")

@@ -24,7 +24,7 @@ class ViewOp(Op):
         array = self.view(x._array, *args)
         attrs = self.attrs(x._array, *args)
         recorded = current().grad_enabled
-        out = view_tensor(x, array, self, args, attrs, None if recorded else "no_grad")
+        out = view_tensor(x, array, self, args, attrs, None if recorded else unrecorded())
         if recorded and x._requires_grad:
             record(self, (True,), (x,), [out], attrs, x._storage.pool.device)
         return out
@@ -58,6 +58,11 @@ def view_tensor(x: Any, array: Any, op: ViewOp, args: tuple[Any, ...], attrs: An
         meta.views = LiveViews()
     meta.views.add(out)
     return out
+
+
+def unrecorded() -> str:
+    """The origin of a view that is taken now, while nothing is recorded (see `ViewInfo`)."""
+    return "inference" if current().inference else "no_grad"
 
 
 def view_of(tensor: Any) -> ViewInfo | None:

@@ -9,6 +9,9 @@ import pytest
 
 import stowgrad
 from stowgrad.autograd import grad
+from stowgrad.autograd.values import OnArrays
+
+from .ops.cases import CASES
 
 SIZES = pytest.mark.parametrize("size", [3, 3000])
 
@@ -44,7 +47,7 @@ def test_grad_is_not_the_user_s_seed(size):  # P16, spec 7.17 7.18
     [lambda x: x.view(1, -1), lambda x: x.clone(), lambda x: x + 0.0, lambda x: x.unsqueeze(0), lambda x: x.flatten()],
     ids=["view", "clone", "add", "unsqueeze", "flatten"],
 )
-def test_grad_is_not_the_user_s_seed_through_views(size, view):  # P16 over 7.18
+def test_grad_is_not_the_user_s_seed_through_views(size, view):  # spec 7.18 turned by P16
     x = leaf(size)
     y = view(x)
     seed = stowgrad.ones(*y.shape)
@@ -259,3 +262,51 @@ def test_a_tensor_is_not_equal_to_other_kinds(other):
     x = leaf()
     assert (x == other) is False
     assert (x != other) is True
+
+
+# -- what is added to in place -----------------------------------------------------------------------------------------
+
+
+def shares_what_it_calls_its_own(node, gradients, results):
+    """Whether a node says that its results are its own, and some lie in memory that others have too."""
+    made = [result for result in results if isinstance(result, np.ndarray)]
+    others = [gradient for gradient in gradients if isinstance(gradient, np.ndarray)]
+    others += [value.plain for value in node.saved_variables or () if value is not None and value.plain is not None]
+    return node.record.fresh and any(
+        np.shares_memory(result, other)
+        for number, result in enumerate(made)
+        for other in (*others, *made[:number])
+        if isinstance(other, np.ndarray)
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.op} {case.label}".strip() for case in CASES])
+def test_nodes_that_call_their_results_their_own_share_them_with_nobody(case, monkeypatch):  # spec 7.10
+    wrong, run = [], OnArrays.run
+
+    def checked(self, node, gradients, keep):
+        results = run(self, node, gradients, True)  # what is kept is not handed on
+        if shares_what_it_calls_its_own(node, gradients, results):
+            wrong.append(node.name())
+        return results
+
+    monkeypatch.setattr(OnArrays, "run", checked)
+    inputs = case.tensors()
+    results = case.function(*inputs)
+    results = results if isinstance(results, tuple) else (results,)
+    wanted = [tensor for tensor in inputs if tensor.requires_grad]
+    total = sum((result * result).sum() for result in results)
+    first = grad(total, wanted, create_graph=True, allow_unused=True)
+    loss = sum((g * g).sum() for g in first if g is not None and g.requires_grad)
+    if isinstance(loss, stowgrad.Tensor):
+        loss.backward()
+    total.backward()
+    assert wrong == []
+
+
+def test_second_derivatives_through_a_part_that_was_added_to_itself():  # spec 7.10
+    s = stowgrad.tensor(2.0, requires_grad=True)
+    x = s.expand(3).clone()
+    x[1:] = x[1:] + x[1:]
+    (g,) = grad((x / s).sum(), s, create_graph=True)
+    assert grad(g, s)[0].item() == 0.0

@@ -73,7 +73,7 @@ def test_a_root_without_grad_is_named():  # spec 7.1
 
 
 @pytest.mark.parametrize("count", [2, 0])
-def test_as_many_gradients_as_roots(count):  # P16, case I7, over 7.2
+def test_as_many_gradients_as_roots(count):  # spec 7.2 turned by P16, case I7
     y = leaf() * 2
     gradients = [stowgrad.ones(2)] * count
     with pytest.raises(RuntimeError, match=r"one gradient for each output|only for scalar"):

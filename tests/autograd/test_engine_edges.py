@@ -350,7 +350,7 @@ def test_ctrl_c_in_a_hook(device):  # law 8
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 @pytest.mark.parametrize("device", ["cpu", "sim:0"])
 def test_ctrl_c_anywhere_in_a_step(device, monkeypatch):  # law 8
-    # The interpreter swallows what is raised while it frees something. The pool counts that memory ever after.
+    # The interpreter swallows what is raised in a callback that runs while it frees something.
     swallowed = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: swallowed.append(1))
 
@@ -390,7 +390,7 @@ def test_ctrl_c_anywhere_in_a_step(device, monkeypatch):  # law 8
         signal.signal(signal.SIGALRM, old)
     assert interrupted + len(swallowed) >= 60
     gc.collect()
-    assert pool(device).used_bytes() - before <= 4 * BIG * len(swallowed)
+    assert pool(device).used_bytes() == before
     assert gradients(x, w) == expected
 
 
@@ -432,7 +432,7 @@ def test_outside_of_a_pass_there_is_no_order():  # surface 4
         current_graph_task_execution_order()
 
 
-def test_versions_can_be_moved_by_hand():  # surface 3
+def test_versions_can_be_moved_by_hand():  # spec 2.4, surface 3
     x = leaf()
     h, other = x * 1, stowgrad.ones(2)
     y = h * h

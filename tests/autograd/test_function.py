@@ -179,7 +179,7 @@ def test_a_saved_input_is_the_same_object():  # spec 3.1 6.5
     assert Cube.apply(x).grad_fn.saved_tensors[0] is x
 
 
-def test_reads_from_outside_unpack_each_time():  # P16 6.5
+def test_reads_from_outside_unpack_each_time():  # spec 6.5, P16
     reads = []
     with saved_tensors_hooks(lambda t: t, lambda t: reads.append(1) or t):
         y = Cube.apply(leaf())
@@ -284,7 +284,7 @@ def test_an_input_returned_unchanged_shares_its_memory():  # spec 6.7
     assert function(lambda ctx, x: x, lambda ctx, g: g).apply(x)._storage is x._storage
 
 
-def test_a_leaf_from_outside_that_is_returned_stays_a_leaf():  # over 6.8: PyTorch rewrites it
+def test_a_leaf_from_outside_that_is_returned_stays_a_leaf():  # spec 6.8 turned: PyTorch rewrites it
     outside = leaf(5.0, 6.0)
     y = function(lambda ctx, x: outside, lambda ctx, g: g).apply(leaf())
     assert outside.is_leaf
@@ -432,12 +432,12 @@ def test_needs_input_grad_is_set_without_grad_mode():  # spec 6.16
     assert seen == [(True, False)]
 
 
-def test_needs_input_grad_is_narrowed_by_inputs():  # P16 over 6.16
+def test_needs_input_grad_is_narrowed_by_inputs():  # spec 6.16 turned by P16
     x, w = leaf(), leaf()
     assert needs_of(lambda y: grad(y, w), x, w) == (False, True)
 
 
-def test_needs_input_grad_is_narrowed_by_inputs_of_backward():  # P16 over 6.16
+def test_needs_input_grad_is_narrowed_by_inputs_of_backward():  # spec 6.16 turned by P16
     x, w = leaf(), leaf()
     assert needs_of(lambda y: y.backward(inputs=[w]), x, w) == (False, True)
 
@@ -464,7 +464,7 @@ def test_ctx_dies_with_the_output():
         gc.enable()
 
 
-def test_an_intermediate_warns_when_a_second_derivative_runs_through_it():  # P16 over 6.18
+def test_an_intermediate_warns_when_a_second_derivative_runs_through_it():  # spec 6.18 turned by P16
     def forward(ctx, x):
         square = x * x
         ctx.save_for_backward(x, square)

@@ -321,3 +321,71 @@ def test_a_view_of_a_returned_view_does_not_leak():  # spec 6.24, P9, case G2
         assert memory_allocated() == before
     finally:
         gc.enable()
+
+
+# -- boxed gradients ---------------------------------------------------------------------------------------------------
+
+
+def boxed(backward):
+    """A Function of two outputs, the same and twice its input, whose backward takes a list."""
+
+    class Boxed(Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1, x * 2
+
+    Boxed.backward = staticmethod(backward)
+    return Boxed
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_backward_gets_its_gradients_in_a_list(create_graph):  # spec 6.22
+    kinds = []
+
+    def backward(ctx, grads):
+        kinds.append(type(grads))
+        return grads[0] + grads[1] * 2
+
+    x = stowgrad.ones(3, requires_grad=True)
+    y, z = boxed(backward).apply(x)
+    (g,) = grad((y * 3 + z).sum(), x, create_graph=create_graph)
+    assert g.tolist() == [5.0] * 3
+    assert issubclass(kinds[0], list)
+
+
+def test_gradients_that_did_not_arrive_are_zeros_in_the_list():  # spec 6.12 6.22
+    x = stowgrad.ones(3, requires_grad=True)
+    y, _ = boxed(lambda ctx, grads: grads[0] + grads[1]).apply(x)
+    assert grad(y.sum(), x)[0].tolist() == [1.0] * 3
+
+
+def test_a_gradient_taken_out_of_the_list_is_freed():  # spec 6.22
+    freed = []
+
+    def backward(ctx, grads):
+        before = memory_allocated()
+        first = grads.pop()
+        del first
+        freed.append(before - memory_allocated())
+        return grads.pop()
+
+    x = stowgrad.ones(4096, requires_grad=True)
+    y, z = boxed(backward).apply(x)
+    (y.exp() + z.exp()).sum().backward()
+    assert freed == [4 * 4096]
+
+
+def test_hooks_after_the_node_see_the_gradients_all_the_same():  # spec 6.22
+    seen = []
+
+    def backward(ctx, grads):
+        grads.pop()
+        return grads.pop()
+
+    x = stowgrad.ones(2, requires_grad=True)
+    y, z = boxed(backward).apply(x)
+    y.grad_fn.register_hook(lambda inputs, outputs: seen.extend(g.tolist() for g in outputs))
+    (y + z * 2).sum().backward()
+    assert seen == [[1.0, 1.0], [2.0, 2.0]]

@@ -14,6 +14,7 @@ import pytest
 import stowgrad
 from stowgrad.autograd import Function, grad
 from stowgrad.autograd.node import AccumulateGrad
+from stowgrad.autograd.order import count_dependencies
 
 
 def leaf(*values, **options):
@@ -234,7 +235,7 @@ def test_later_nodes_have_larger_numbers():  # spec 1.14
     assert numbers == sorted(set(numbers))
 
 
-def test_numbers_are_the_process_s():  # spec P16 over 1.14
+def test_numbers_are_the_process_s():  # spec 1.14 turned by P16
     x = leaf()
     first = (x * 2).grad_fn.sequence_nr
     found = []
@@ -242,6 +243,27 @@ def test_numbers_are_the_process_s():  # spec P16 over 1.14
     thread.start()
     thread.join()
     assert found[0] > first
+
+
+def test_the_search_for_an_inner_input_stops_at_its_age():  # spec 1.15: the numbers serve as heights
+    h = leaf() * 1
+    for _ in range(100):
+        h = h * 1
+    y = (h.exp() + h).sum()
+    assert len(count_dependencies([y.grad_fn], [h.grad_fn])) == 4
+
+
+def test_a_search_that_stops_early_finds_the_same():  # spec 1.15
+    x = leaf()
+    h = x * 2
+    y = (h.exp() * h.detach() + x).sum()
+    assert grad(y, h)[0].tolist() == (h.detach().exp() * h.detach()).tolist()
+
+
+def test_nodes_of_all_kinds_are_nodes():
+    y = leaf() * 2
+    accumulator = y.grad_fn.next_functions[0][0]
+    assert all(isinstance(node, stowgrad.autograd.graph.Node) for node in (y.grad_fn, accumulator))
 
 
 def test_the_accumulator_has_the_largest_number():  # spec 1.14

@@ -370,7 +370,7 @@ def test_a_handle_does_not_keep_a_hook_alive():  # P9
         gc.enable()
 
 
-def test_hooks_of_nodes_make_no_cycle():  # P9 7.33
+def test_hooks_of_nodes_make_no_cycle():  # spec 7.33, P9
     gc.disable()
     try:
         before = stowgrad.memory.memory_allocated()

@@ -54,7 +54,14 @@ def test_a_version_starts_at_zero():  # spec 2.1
 
 
 @every_write
-def test_a_write_counts_once(write):  # spec 2.1 2.2
+def test_a_write_counts_once(write):  # spec 2.1
+    x = stowgrad.ones(2)
+    write(x)
+    assert x._version == 1
+
+
+@pytest.mark.parametrize("write", [lambda t: t.copy_(t), lambda t: t.add_(0), lambda t: t.mul_(1)])
+def test_a_write_that_changes_no_value_counts(write):  # spec 2.2
     x = stowgrad.ones(2)
     write(x)
     assert x._version == 1
@@ -92,7 +99,7 @@ def test_a_copy_has_a_version_of_its_own():  # spec 2.1
     assert x.clone()._version == 0
 
 
-def test_assigning_data_counts():  # P16 over 2.3
+def test_assigning_data_counts():  # spec 2.3 turned by P16
     x = stowgrad.tensor([1.0, 2.0], requires_grad=True)
     y = (x * x).sum()
     x.data = stowgrad.ones(2)
@@ -423,7 +430,7 @@ FAILING = {
 
 @pytest.mark.parametrize(("number", "write"), FAILING.values(), ids=FAILING.keys())
 @pytest.mark.parametrize("size", [3, 1500])
-def test_a_write_that_can_not_be_saved_leaves_everything_as_it_was(number, write, size):  # P3 over 4.16
+def test_a_write_that_can_not_be_saved_leaves_everything_as_it_was(number, write, size):  # spec 4.16 turned by P3
     w, x, u = operands(3, size)
     before, node, values = x._version, x.grad_fn, x.detach().numpy().copy()
     with pytest.raises(Failure), saved_tensors_hooks(fail_at(number), lambda t: t):
@@ -465,7 +472,9 @@ def test_a_view_is_not_detached_in_place():  # spec 1.18
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_detach_in_place_does_not_concern_who_saved_the_tensor(create_graph):  # P9 over 2.17: the edge is kept
+def test_detach_in_place_does_not_concern_who_saved_the_tensor(
+    create_graph,
+):  # spec 2.17 turned by P9: it kept the edge
     w, x, _ = operands(2)
     y = (x * x).sum()
     x.detach_()

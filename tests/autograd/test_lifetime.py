@@ -124,7 +124,7 @@ def test_packed_objects_die_at_the_release():  # spec 3.10
 
 
 @under_hooks
-def test_an_in_place_write_over_a_saved_input_makes_no_cycle(hooks):  # P9 3.1
+def test_an_in_place_write_over_a_saved_input_makes_no_cycle(hooks):  # spec 3.1, P9
     x = stowgrad.ones(BIG, requires_grad=True)
     before = memory_allocated()
     with hooks():
@@ -155,7 +155,7 @@ def test_a_function_s_graph_is_freed():  # spec 6.5
     assert memory_allocated() == before
 
 
-def test_a_function_that_saves_views_of_its_outputs_is_freed():  # case G2, P9 6.24
+def test_a_function_that_saves_views_of_its_outputs_is_freed():  # case G2, spec 6.24, P9
     class Views(Function):
         @staticmethod
         def forward(ctx, x):
@@ -194,7 +194,7 @@ def test_an_output_on_ctx_is_freed_by_the_collector():  # case G1, P9, spec 6.23
     assert memory_allocated() == before
 
 
-def test_a_hook_that_holds_its_tensor_is_freed_by_the_collector():  # case G3, P9
+def test_a_hook_that_holds_its_tensor_is_freed_by_the_collector():  # case G3, spec 7.33, P9
     before = memory_allocated()
     h = stowgrad.ones(BIG, requires_grad=True) * 2
     h.register_hook(lambda g, h=h: g * h)

@@ -203,7 +203,7 @@ def test_retain_grad_of_a_view_moves_with_it():  # spec 7.28
     assert part.grad.tolist() == [7.0]
 
 
-def test_the_parts_of_a_split_know_of_a_write_to_their_base():  # over 2.9: PyTorch refuses to make them again
+def test_the_parts_of_a_split_know_of_a_write_to_their_base():  # spec 2.9 turned: PyTorch refuses to make them again
     w = leaf(4)
     x = w * 1
     first, second = x.split(2)
@@ -212,7 +212,7 @@ def test_the_parts_of_a_split_know_of_a_write_to_their_base():  # over 2.9: PyTo
     assert w.grad.tolist() == [1.0, 2.0, 30.0, 40.0]
 
 
-def test_a_view_whose_base_got_other_memory_is_left_alone():  # P16 over 2.3
+def test_a_view_whose_base_got_other_memory_is_left_alone():  # spec 2.3 turned by P16
     w = leaf(2)
     x = w * 2
     part = x[:1]
@@ -257,13 +257,17 @@ def test_one_of_several_views_is_written_where_nothing_requires_grad():  # spec 
     assert x.tolist() == [2.0, 2.0, 1.0, 1.0]
 
 
+MODES = [(stowgrad.no_grad, "created in no_grad mode"), (stowgrad.inference_mode, "created in inference mode")]
+
+
 @pytest.mark.parametrize("base", [leaf(4), leaf(4) * 1], ids=["leaf", "result"])
-def test_a_view_made_under_no_grad_is_not_written(base):  # spec 2.10
-    with stowgrad.no_grad():
-        part = base[:2]
+@pytest.mark.parametrize(("mode", "words"), MODES, ids=["no_grad", "inference_mode"])
+def test_a_view_made_without_recording_is_not_written(base, mode, words):  # spec 2.10
+    with mode():
+        part, (other, _) = base[:2], base.split(2)
         part.mul_(1)
-    for view in (part, part[:1]):
-        with pytest.raises(RuntimeError, match="created in no_grad mode"):
+    for view in (part, part[:1], other):
+        with pytest.raises(RuntimeError, match=words):
             view.mul_(2)
 
 

@@ -54,7 +54,7 @@ def second_pack(tensor):
     return tensor
 
 
-def test_leaving_out_of_order_names_both():  # P5, case A10, over 4.2
+def test_leaving_out_of_order_names_both():  # spec 4.2 turned by P5, case A10
     first, second = saved_tensors_hooks(first_pack, same), saved_tensors_hooks(second_pack, same)
     first.__enter__()
     second.__enter__()
@@ -86,7 +86,7 @@ def test_hooks_left_before_a_pass_do_not():  # spec 4.18
     assert len(noting.packed) == seen
 
 
-def test_a_pack_hook_does_not_call_itself():  # P5 over 4.17, case A17
+def test_a_pack_hook_does_not_call_itself():  # spec 4.17 turned by P5, case A17
     calls = []
 
     def pack(tensor):

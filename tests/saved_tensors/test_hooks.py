@@ -46,7 +46,7 @@ def test_pack_gets_the_parameter_itself():  # spec 4.5
 
 
 @SIZES
-def test_pack_gets_a_detached_alias_of_an_output(size):  # P9 over 4.5
+def test_pack_gets_a_detached_alias_of_an_output(size):  # spec 4.5 turned by P9
     noting = Noting()
     with noting.hooks():
         y = leaf(size).exp()

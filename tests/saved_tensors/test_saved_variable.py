@@ -72,7 +72,7 @@ def test_a_saved_parameter_stays_a_parameter():  # spec 3.1
     assert slots((leaf() * parameter).grad_fn)[1] is parameter
 
 
-def test_the_saved_object_is_held_weakly():  # P9 over 3.1
+def test_the_saved_object_is_held_weakly():  # spec 3.1 turned by P9
     h = leaf() * 2
     y = h * h
     found = weakref.ref(h)
@@ -81,7 +81,7 @@ def test_the_saved_object_is_held_weakly():  # P9 over 3.1
     assert y.requires_grad
 
 
-def test_a_dead_object_is_made_again_with_its_history():  # P9 over 3.1
+def test_a_dead_object_is_made_again_with_its_history():  # spec 3.1 turned by P9
     h = leaf() * 2
     node = h.grad_fn
     y = h * h
@@ -91,7 +91,7 @@ def test_a_dead_object_is_made_again_with_its_history():  # P9 over 3.1
     assert again.tolist() == [2.0] * 3
 
 
-def test_what_is_made_again_shares_storage_and_version():  # P9 over 3.1
+def test_what_is_made_again_shares_storage_and_version():  # spec 3.1 turned by P9
     h = leaf() * 2
     y = h * h
     storage = h._storage
@@ -277,7 +277,7 @@ def test_without_hooks_a_change_is_an_error(size):  # P1
 
 
 @SIZES
-def test_with_an_identity_hook_a_change_is_an_error(size):  # P1, case A3, over 3.7
+def test_with_an_identity_hook_a_change_is_an_error(size):  # spec 3.7 turned by P1, case A3
     h = leaf(size) * 1
     with saved_tensors_hooks(lambda t: t, lambda t: t):
         y = h.log()
@@ -339,7 +339,7 @@ def test_an_optimizer_step_between_the_passes_is_an_error():  # case A4
         (lambda t: t.view(1, 2), r"shape \[1, 2\]"),
     ],
 )
-def test_what_unpack_returns_is_checked(other, words, create_graph):  # P4, case A7, over 4.13
+def test_what_unpack_returns_is_checked(other, words, create_graph):  # spec 4.13 turned by P4, case A7
     x = leaf(2)
     with saved_tensors_hooks(lambda t: t, other):
         y = x.exp()
@@ -356,7 +356,7 @@ def test_unpack_must_return_a_tensor(other):  # spec 4.13
         y.sum().backward()
 
 
-def test_an_unpack_hook_that_writes_does_not_reach_the_user_s_tensor_unseen():  # P4 over 4.14
+def test_an_unpack_hook_that_writes_does_not_reach_the_user_s_tensor_unseen():  # spec 4.14 turned by P4
     h = leaf() * 1
     with saved_tensors_hooks(lambda t: t, lambda t: t.add_(1)):
         y = h.log()

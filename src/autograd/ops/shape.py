@@ -13,7 +13,7 @@ from ...saved_tensors.state import current
 from ..dispatch import Op, apply, record
 from ..record import Do, Slot, Spec, normalize_dim
 from ..variable import Variable
-from ..view_op import ViewOp, view_tensor
+from ..view_op import ViewOp, unrecorded, view_tensor
 from .cast import clone, to_dtype
 from .promotion import promote
 from .sum_to import expand
@@ -150,6 +150,7 @@ class IndexBackward(Op):
     """Zeros with a gradient written where an index looked."""
 
     name = "slice_backward"
+    fresh = False  # its own backward looks at a part of the gradient
 
     def infer(self, grad: Any, index: Any, shape: tuple[int, ...]) -> tuple[Spec, ...]:
         return ((shape, grad.dtype),)
@@ -236,7 +237,7 @@ class Split(Op):
         array = x._array
         outs = [
             # Made again after a write, a part is a slice by itself.
-            view_tensor(x, array[part], index, (part,), index.attrs(array, part), "multi" if recorded else "no_grad")
+            view_tensor(x, array[part], index, (part,), index.attrs(array, part), "multi" if recorded else unrecorded())
             for part in _parts(array.ndim, sizes, dim)
         ]
         if recorded and x._requires_grad:
