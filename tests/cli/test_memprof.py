@@ -40,7 +40,11 @@ for step in range(2):
 
 def command(*arguments, cwd, **options):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", "PYTHONWARNINGS": "error"}
-    code = "import sys; from stowgrad.cli.memprof import main; sys.exit(main())"
+    # Ctrl-C works as in a terminal, also where the shell that started the tests ignores it.
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        " from stowgrad.cli.memprof import main; sys.exit(main())"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
         cwd=cwd,
