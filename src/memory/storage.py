@@ -4,8 +4,8 @@ NOTE [ Safe reuse ]
 1. A pooled block is an owning array of a class of its own (`Block`). NumPy shortens the ``base`` chain of a view only
    through arrays of the view's own class, so every view of a *root view* keeps that root alive, and nothing keeps the
    block but the root and the pool.
-2. A `Storage` is a weak reference to the root view. Python calls it back exactly when the last view has died, and only
-   then the block goes back to the pool. No reference count is ever compared with a number.
+2. A `Storage` is a weak reference to the root view. Python calls back exactly when the last view has died, and only
+   after that the block goes back to the pool (pool.py says when). No reference count is ever compared with a number.
 3. Only a raw address (``array.ctypes.data``) escapes this, as it escapes NumPy itself.
 """
 
