@@ -32,8 +32,9 @@ def sort_key(name: str) -> tuple[int, list[tuple[int, int | str]]]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_all_is_there_and_sorted(package: str):
-    names = importlib.import_module(package).__all__
-    assert list(names) == sorted(set(names), key=sort_key), "`make fix` sorts it"
+    names = list(importlib.import_module(package).__all__)
+    # Written by hand, in the order of ruff; gathered from modules, in Python's.
+    assert names in (sorted(set(names), key=sort_key), sorted(set(names))), "`make fix` sorts it"
 
 
 @pytest.mark.parametrize("package", PACKAGES)

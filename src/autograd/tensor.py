@@ -16,7 +16,15 @@ from .conversions import ConversionMethods
 from .frames import leaves_no_tensors
 from .hooks import HookTable, RemovableHandle
 from .indexing import getitem, setitem
-from .methods import InPlaceMethods, MathMethods, ShapeMethods
+from .methods import (
+    ActivationMethods,
+    ElementwiseMethods,
+    IndexMethods,
+    LinalgMethods,
+    Operators,
+    ReduceMethods,
+    ShapeMethods,
+)
 from .ops.cast import clone, copy_array_to, to_device, to_dtype
 from .ops.promotion import bfloat16, is_floating
 from .printing import tensor_text
@@ -24,7 +32,17 @@ from .variable import Variable
 from .view_op import view_of
 
 
-class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods, ConversionMethods):
+class Tensor(
+    Variable,
+    Operators,
+    ElementwiseMethods,
+    ActivationMethods,
+    ReduceMethods,
+    ShapeMethods,
+    IndexMethods,
+    LinalgMethods,
+    ConversionMethods,
+):
     """An array of one dtype on one device, whose ops are recorded for gradients.
 
     Made by `stowgrad.tensor`, `stowgrad.from_numpy`, the factories and by ops. Its memory belongs to a
@@ -36,7 +54,7 @@ class Tensor(Variable, MathMethods, ShapeMethods, InPlaceMethods, ConversionMeth
     __array_ufunc__ = None
     __array_priority__ = 1000
 
-    __hash__ = MathMethods.__hash__
+    __hash__ = Operators.__hash__
 
     def __new__(cls, data: Any = (), *args: Any, **kwargs: Any) -> Self:
         """A float32 tensor of a sequence of numbers, like PyTorch's old constructor; prefer `stowgrad.tensor`."""

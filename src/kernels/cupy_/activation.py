@@ -10,6 +10,19 @@ import cupy
 from .bits import BIT
 from .launch import WIDE, Array, kernel
 
+__all__ = [
+    "erf",
+    "gelu",
+    "gelu_backward",
+    "relu",
+    "relu_backward",
+    "sigmoid",
+    "sigmoid_backward",
+    "silu",
+    "silu_backward",
+    "tanh_backward",
+]
+
 _CONSTANTS = """
 #define SLOPE ((W)0.79788456080286535588)  // sqrt(2 / pi)
 #define CUBIC ((W)0.044715)

@@ -20,6 +20,11 @@ import numpy as np
 from .launch import WIDE, Array, is_bfloat16, kernel
 from .linalg import product
 
+__all__ = [
+    "attention",
+    "attention_backward",
+]
+
 _SCORE_BYTES = 64 << 20
 _ROUND_ROWS = 64
 

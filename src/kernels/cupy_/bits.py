@@ -7,7 +7,7 @@ import cupy
 from ..numpy_.bits import packed_size
 from .launch import Array, kernel
 
-__all__ = ["BIT", "packed_size", "unpack_mask"]
+__all__ = ["packed_size", "unpack_mask"]
 
 # Whether the bit of element i is set.
 BIT = "((bits[i >> 3] >> (7 - (i & 7))) & 1)"

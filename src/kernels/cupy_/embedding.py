@@ -15,6 +15,11 @@ import numpy as np
 
 from .launch import WIDE, Array, kernel
 
+__all__ = [
+    "embedding",
+    "embedding_backward",
+]
+
 _MOST_LANES = 32
 _SUM_LANES = cupy.ElementwiseKernel(
     "raw T grad, raw int64 order, raw int64 starts, int64 lanes, int64 columns",

@@ -7,6 +7,11 @@ import cupy
 from .embedding import embedding_backward
 from .launch import Array, kernel
 
+__all__ = [
+    "gather",
+    "gather_backward",
+]
+
 
 @kernel
 def gather(x: Array, indices: Array, out: Array) -> None:

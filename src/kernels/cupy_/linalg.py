@@ -7,6 +7,10 @@ import numpy as np
 
 from .launch import Array, is_bfloat16, kernel
 
+__all__ = [
+    "matmul",
+]
+
 
 @kernel
 def matmul(a: Array, b: Array, out: Array) -> None:

@@ -7,6 +7,11 @@ import cupy
 from .launch import Array, kernel
 from .reduce import sum as sum_over
 
+__all__ = [
+    "linear",
+    "linear_backward",
+]
+
 
 @kernel
 def linear(x: Array, weight: Array, bias: Array | None, out: Array) -> None:

@@ -16,6 +16,14 @@ from .linalg import product
 from .reduce import sum as sum_over
 from .softmax import logsumexp
 
+__all__ = [
+    "cross_entropy",
+    "cross_entropy_backward",
+    "linear_cross_entropy",
+    "linear_cross_entropy_backward",
+    "linear_cross_entropy_with_grads",
+]
+
 CHUNK_BYTES = 64 << 20  # of logits at once
 _LEAST_ROWS = 128  # of a chunk: with fewer a product does not fill the device
 

@@ -10,6 +10,15 @@ import cupy
 from .launch import WIDE, Array, kernel
 from .reduce import sum as sum_over
 
+__all__ = [
+    "add_bias",
+    "bias_grad",
+    "layer_norm",
+    "layer_norm_backward",
+    "rms_norm",
+    "rms_norm_backward",
+]
+
 
 def _reduction(parameters: str, mapped: str, result: str, name: str) -> cupy.ReductionKernel:
     """A sum ``a`` of what is ``mapped``."""

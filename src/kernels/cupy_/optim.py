@@ -12,6 +12,11 @@ import cupy
 
 from .launch import WIDE, Array, kernel
 
+__all__ = [
+    "adamw_step",
+    "sgd_step",
+]
+
 # Gradient g of a parameter p: its sign turned, weight decay added.
 _EFFECTIVE = "W p = (W)param, g = maximize ? -(W)grad : (W)grad; g += (W)added_decay * p;"
 _ADAMW = """

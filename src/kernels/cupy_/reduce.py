@@ -9,6 +9,17 @@ import cupy
 
 from .launch import Array, kernel
 
+__all__ = [
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "mean",
+    "sum",
+    "sum_of_squares",
+    "sum_to",
+]
+
 _SUM_OF_SQUARES = cupy.ReductionKernel(
     "T x", "float64 y", "(double)x * (double)x", "a + b", "y = a", "0", "stowgrad_sum_of_squares"
 )

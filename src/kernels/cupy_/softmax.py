@@ -9,6 +9,15 @@ import cupy
 
 from .launch import WIDE, Array, kernel
 
+__all__ = [
+    "log_softmax",
+    "log_softmax_backward",
+    "logsumexp",
+    "logsumexp_backward",
+    "softmax",
+    "softmax_backward",
+]
+
 _SUM_OF_EXPONENTIALS = cupy.ReductionKernel(
     "T x, T most",
     "T y",

@@ -14,6 +14,18 @@ from .bits import SIGNED, pack_tile, select_tile
 from .error_function import scaled_complement_tile
 from .tiling import BOOL, contiguous_in, map_tiles, numpy_workspace, tile_size
 
+__all__ = [
+    "gelu",
+    "gelu_backward",
+    "relu",
+    "relu_backward",
+    "sigmoid",
+    "sigmoid_backward",
+    "silu",
+    "silu_backward",
+    "tanh_backward",
+]
+
 _TANH_SLOPE = math.sqrt(2 / math.pi)
 _TANH_CUBIC = 0.044715 * _TANH_SLOPE
 

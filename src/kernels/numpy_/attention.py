@@ -23,6 +23,11 @@ from ..executor import Array, ScratchSpec, parallel_for, scratch
 from .rows import max_of_rows, sum_of_rows
 from .tiling import BOOL, tile_size, unit_rows
 
+__all__ = [
+    "attention",
+    "attention_backward",
+]
+
 _BLOCK = 128  # query rows (forward) or keys (backward) of a block, if they are not too long
 _LEAST_BLOCK = 64
 _LEAST_TILES = 8

@@ -8,6 +8,11 @@ import numpy as np
 
 from ..executor import Array
 
+__all__ = [
+    "packed_size",
+    "unpack_mask",
+]
+
 # The signed integers whose bit patterns stand for values of an item size.
 SIGNED: dict[int, np.dtype[Any]] = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 

@@ -11,6 +11,11 @@ from ..executor import Array, parallel_for, parallel_slices
 from .rows import sum_of_columns
 from .tiling import contiguous, copy_tiled, rows_per_tile
 
+__all__ = [
+    "embedding",
+    "embedding_backward",
+]
+
 
 def embedding(weight: Array, indices: Array, out: Array) -> None:
     """``out[i..., :] = weight[indices[i...], :]``.

@@ -17,6 +17,10 @@ from ..executor import Array
 from .bits import SIGNED
 from .tiling import BOOL, map_tiles
 
+__all__ = [
+    "erf",
+]
+
 
 class _Coefficients(NamedTuple):
     shift: float

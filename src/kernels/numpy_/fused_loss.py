@@ -18,6 +18,10 @@ from .linalg import rows_per_task
 from .loss import check_targets, linear_cross_entropy, linear_cross_entropy_backward
 from .tiling import rows_per_tile, unit_rows
 
+__all__ = [
+    "linear_cross_entropy_with_grads",
+]
+
 CHUNK_BYTES = 16 << 20  # of logits at once
 _LEAST_ROWS = 256
 _CLASSES_PER_TASK = 512

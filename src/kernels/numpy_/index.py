@@ -9,6 +9,11 @@ import numpy as np
 from ..executor import Array
 from .embedding import embedding, embedding_backward
 
+__all__ = [
+    "gather",
+    "gather_backward",
+]
+
 
 def gather(x: Array, indices: Array, out: Array) -> None:
     """``out = x[indices]`` for an array of integers or bools along the first dimensions."""

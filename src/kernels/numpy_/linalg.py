@@ -9,6 +9,10 @@ import numpy as np
 from ..executor import Array, get_num_threads, parallel_slices
 from .tiling import contiguous
 
+__all__ = [
+    "matmul",
+]
+
 _LARGE_PRODUCT = 1 << 24  # multiplications: from here on BLAS's own threads pay off
 _TILE_PRODUCT = 1 << 23  # multiplications of a tile of small products
 _LEAST_ROWS, _MOST_ROWS = 192, 512  # of a task: a core runs at full speed from about 256 rows on

@@ -11,6 +11,11 @@ from ..executor import Array, get_num_threads, parallel_for
 from .linalg import rows_per_task
 from .tiling import unit_rows
 
+__all__ = [
+    "linear",
+    "linear_backward",
+]
+
 # Below this many multiplications a product is left to one BLAS call: splitting would cost more than it gains.
 _SPLIT_WORK = 1 << 23
 

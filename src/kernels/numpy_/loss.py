@@ -17,6 +17,13 @@ from .reduce import sum as sum_over
 from .rows import max_of_rows, sum_of_rows
 from .tiling import rows_per_tile, unit_rows
 
+__all__ = [
+    "cross_entropy",
+    "cross_entropy_backward",
+    "linear_cross_entropy",
+    "linear_cross_entropy_backward",
+]
+
 CHUNK_BYTES = 8 << 20  # of logits at once
 _LEAST_ROWS = 1024  # of a chunk: with fewer the weight is read too often
 

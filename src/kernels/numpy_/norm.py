@@ -15,6 +15,15 @@ from .reduce import sum as sum_over
 from .rows import combine, sum_of_columns, sum_of_rows
 from .tiling import rows_per_tile
 
+__all__ = [
+    "add_bias",
+    "bias_grad",
+    "layer_norm",
+    "layer_norm_backward",
+    "rms_norm",
+    "rms_norm_backward",
+]
+
 
 def layer_norm(
     x: Array, weight: Array | None, bias: Array | None, out: Array, mean: Array, rstd: Array, *, eps: float

@@ -13,6 +13,11 @@ import numpy as np
 from ..executor import Array
 from .tiling import map_tiles
 
+__all__ = [
+    "adamw_step",
+    "sgd_step",
+]
+
 
 def adamw_step(
     param: Array,

@@ -14,6 +14,14 @@ import numpy as np
 from ..executor import Array, parallel_slices, scratch
 from .tiling import FLOAT32, FLOAT64, DType, copy_tiled, numpy_workspace
 
+__all__ = [
+    "counter_steps",
+    "integers",
+    "normal",
+    "permutation",
+    "uniform",
+]
+
 DRAW_TILE = 131072  # elements; part of what a seed means, so it does not follow the cache-minded tile size
 # A step of the counter gives 256 bits. No draw here takes more than a few of them an element, so streams stay apart.
 _STEPS_PER_TILE = 1 << 20

@@ -16,6 +16,17 @@ from ..executor import Array, parallel_for, parallel_slices, scratch
 from .rows import combine, reduce_rows, sum_of_columns
 from .tiling import FLOAT32, FLOAT64, DType, contiguous, copy_tiled, rows_per_tile, tile_size
 
+__all__ = [
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "mean",
+    "sum",
+    "sum_of_squares",
+    "sum_to",
+]
+
 _LEAST_CHUNK = 64
 _SMALL = 2048  # elements: so few are reduced by one call, whatever the axes
 _TILES_TOGETHER = 4  # one step is short: see the note in tiling.py

@@ -14,6 +14,15 @@ from ..executor import Array, parallel_for, scratch_sets
 from .rows import max_of_rows, sum_of_rows
 from .tiling import UNTILED, contiguous, contiguous_in, map_tiles, tile_size
 
+__all__ = [
+    "log_softmax",
+    "log_softmax_backward",
+    "logsumexp",
+    "logsumexp_backward",
+    "softmax",
+    "softmax_backward",
+]
+
 
 def softmax(x: Array, out: Array, *, axis: int = -1) -> None:
     """``out = exp(x) / sum(exp(x))`` along ``axis``."""
