@@ -111,20 +111,22 @@ def record(
         [gradient_edge(tensor) if needed else NO_EDGE for tensor, needed in zip(tensors, needs, strict=True)]
     )
     saved: list[SavedVariable | None] = []
+    saves_complex = False
     for slot in op.plan(needs):
-        if slot is None:
+        value = None if slot is None else (outs if slot.output else tensors)[slot.position]
+        if slot is None or not isinstance(value, Variable):
             saved.append(None)
             continue
-        value = (outs if slot.output else tensors)[slot.position]
-        if not isinstance(value, Variable):
-            saved.append(None)
-        elif slot.output:
+        saves_complex = saves_complex or value._array.dtype.kind == "c"
+        if slot.output:
             number = slot.position if slot.position < op.outputs else -1
             saved.append(save(op, slot.name, value, None, number))
         else:
             edge = edges[slot.position]
             saved.append(save(op, slot.name, value, edge if edge[0] is not None else None, -1))
     node.saved_variables = tuple(saved)
+    if saves_complex:
+        node.record = op.for_complex()
     node.sequence_nr = next_number()
     for number, out in enumerate(outs[: op.outputs]):
         if out._array.dtype.kind in "fcV":
@@ -138,10 +140,10 @@ def record(
 
 def save(op: Record, slot: str, value: Any, edge: Any, number: int) -> SavedVariable:
     """Keep one value for a node, in the hands of the hooks that are active."""
-    if value._array.dtype.kind == "c":  # formulas do not conjugate: an error, not a wrong gradient
+    if value._array.dtype.kind == "c" and op.complex_saved is None:  # an error, not a wrong gradient
         raise NotImplementedError(
-            f"{op.name}: gradients of complex tensors are implemented for ops that save nothing only (add, sum, views"
-            " and the like); use detach() or no_grad() where no gradient is needed"
+            f"{op.name}: gradients of complex tensors are not implemented for this operation; use detach() or no_grad()"
+            " where no gradient is needed"
         )
     saved = SavedVariable(value, edge, number)
     if current().hooks or events.observers:

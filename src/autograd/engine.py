@@ -32,8 +32,9 @@ from .anomaly_mode import run_node
 from .hook_calls import call_post_accumulate_hooks, call_post_hooks, call_pre_hooks, call_tensor_hook
 from .node import AccumulateGrad
 from .order import count_dependencies, execution_order, leading_to
+from .placed import Placed
 from .record import BoxedGradients
-from .values import OnArrays, OnTensors
+from .values import OnArrays, OnTensors, whole
 from .variable import Metadata
 from .workers import run_on_device, run_on_fresh_thread
 
@@ -207,17 +208,18 @@ class GraphTask:
                     results = run(node, gradients, keep)
                 else:
                     results = self._run_watched(node, gradients)
-                fresh = node.record.fresh and (hooks is None or not hooks.post)
+                record = node.record
+                fresh, entire = record.fresh and (hooks is None or not hooks.post), not record.scatters
                 for (successor, number), gradient in zip(node.next_edges, results):
                     if successor is None or (needed is not None and successor not in needed):
                         continue
                     if gradient is not None:
                         buffer = buffers.get(successor)
-                        if buffer is None and successor.num_outputs == 1:
+                        if buffer is None and successor.num_outputs == 1 and entire:
                             buffers[successor] = [gradient]
                             if fresh:
                                 owned.add(successor)
-                        elif successor in owned and buffer is not None:
+                        elif successor in owned and buffer is not None and entire:
                             values.add_into(buffer, number, gradient)
                         else:
                             self._deposit(successor, number, gradient)
@@ -259,7 +261,7 @@ class GraphTask:
         if post:
             pairs = zip(results, self.wanted_of(node), strict=False)  # what goes nowhere is not shown either
             shown = [result if wanted else None for result, wanted in pairs]
-            results = call_post_hooks(values, node, shown, gradients)
+            results = call_post_hooks(values, node, whole(shown), gradients)
             if node.saved_variables and not self.keep_graph:
                 node.release()
         return results
@@ -267,7 +269,11 @@ class GraphTask:
     def _deposit(self, node: Any, number: int, gradient: Gradient) -> None:
         """Put a gradient into a node's buffer, beside or on top of what is there."""
         buffer = self._buffers.setdefault(node, [None] * node.num_outputs)
-        if buffer[number] is None:
+        if type(gradient) is Placed:
+            key = node if node.num_outputs == 1 else (node, number)
+            buffer[number] = self.values.placed(buffer[number], key in self._owned, gradient)
+            self._owned.add(key)
+        elif buffer[number] is None:
             buffer[number] = gradient
         else:
             buffer[number] = self.values.add(buffer[number], gradient)

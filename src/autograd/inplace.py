@@ -147,6 +147,8 @@ def _recorded(op: Record, tensors: tuple[Any, ...], position: int, attrs: Any, f
             target._storage.version = version
         raise
     node.saved_variables = tuple(saved)
+    if target._array.dtype.kind == "c":
+        node.record = op.for_complex()
     node.sequence_nr = next_number()
     rebase(target, node, position)
 

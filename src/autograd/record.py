@@ -61,6 +61,10 @@ class Record:
         reads_saved: whether the engine unpacks the saved values for ``backward``.
         runs_without_gradients: whether ``backward`` runs although no gradient has arrived.
         boxed: whether ``backward`` takes `BoxedGradients`.
+        scatters: whether ``backward`` on arrays may return `Placed` gradients.
+        complex_saved: what the formula gets for complex saved values: ``"conjugated"`` ones (right where it multiplies
+            the gradient with a function of them), ``"plain"`` ones (it conjugates by itself); None: they are refused.
+        complex_twin: makes the record that hands the formula conjugated values; set by the module that has it.
     """
 
     name = ""
@@ -74,11 +78,23 @@ class Record:
     reads_saved = True
     runs_without_gradients = False
     boxed = False
+    scatters = False
+    complex_saved: str | None = None
+    complex_twin: Callable[[Record], Record]
 
     def __init__(self) -> None:
         self.node_name = "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         self._plans: dict[tuple[bool, ...], tuple[Slot | None, ...]] = {}
+        self._twin: Record | None = None
         declare(slot.name for slot in self.saves)
+
+    def for_complex(self) -> Record:
+        """The record of a node that has saved complex values."""
+        if self.complex_saved != "conjugated":
+            return self
+        if self._twin is None:
+            self._twin = Record.complex_twin(self)
+        return self._twin
 
     def infer(self, *args: Any) -> tuple[Spec, ...]:
         """Shape (as it lies in memory) and dtype of every result, auxiliary ones included.

@@ -18,6 +18,7 @@ from .hooks import HookTable, RemovableHandle
 from .indexing import getitem, setitem
 from .methods import (
     ActivationMethods,
+    ComplexMethods,
     ElementwiseMethods,
     IndexMethods,
     LinalgMethods,
@@ -41,6 +42,7 @@ class Tensor(
     ShapeMethods,
     IndexMethods,
     LinalgMethods,
+    ComplexMethods,
     ConversionMethods,
 ):
     """An array of one dtype on one device, whose ops are recorded for gradients.

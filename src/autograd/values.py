@@ -14,6 +14,7 @@ from .arrays import do_on, do_on_tensors, known, overlaps_itself
 from .node import SECOND_TIME, Node
 from .ops.cast import clone
 from .ops.elementwise import add
+from .placed import Placed
 from .variable import Variable
 
 # In place of saved variables: a user's backward may let go of them early.
@@ -82,6 +83,17 @@ class OnArrays:
     def add_into(self, buffer: list[Any], number: int, gradient: Any) -> None:
         """Add to the sum in a buffer, in place."""
         _add_in_place(buffer[number], gradient)
+
+    def placed(self, total: Any, owned: bool, placed: Placed) -> Any:
+        """A sum of gradients (or None) with the gradient of a part added: in place if it is owned, in a copy if not."""
+        if total is None:
+            return placed.whole()
+        if not owned:
+            storage = storage_of(total)
+            assert storage is not None, "gradients always lie in a pool"
+            total = do_on(storage.device)(clone, total)
+        placed.added_to(total)
+        return total
 
     def kept(self, gradient: Any, owned: bool, category: str = "gradient") -> Any:
         """A gradient as a tensor to keep: the array itself if nobody else has it, a copy otherwise."""
@@ -159,6 +171,10 @@ class OnTensors:
         """The sum."""
         return add(x, y)
 
+    def placed(self, total: Any, owned: bool, placed: Any) -> Any:
+        """Never asked for: formulas on tensors fill in the zeros."""
+        raise AssertionError("a formula on tensors returned a Placed gradient")
+
     def add_into(self, buffer: list[Any], number: int, gradient: Any) -> None:
         """Replace the sum in a buffer."""
         buffer[number] = add(buffer[number], gradient)
@@ -172,11 +188,16 @@ class OnTensors:
         return add(grad, gradient)
 
 
+def whole(results: Any) -> tuple[Any, ...]:
+    """Gradients as they are, those of parts with the zeros around them."""
+    return tuple([result.whole() if type(result) is Placed else result for result in results])
+
+
 def _run_alone(node: Any, gradients: tuple[Any, ...]) -> Any:
     """What calling a node does; recorded if grad mode is on."""
     values = OnTensors() if current().grad_enabled else OnArrays()
     given = [None if gradient is None else values.of(gradient) for gradient in gradients]
-    results = values.run(node, given, True)
+    results = whole(values.run(node, given, True))
     tensors = tuple([None if result is None else values.tensor(result) for result in results])
     return tensors[0] if len(tensors) == 1 else tensors
 

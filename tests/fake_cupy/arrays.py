@@ -172,6 +172,8 @@ class ndarray:  # noqa: N801  # CuPy's name
     nbytes = property(lambda self: self._a.nbytes)
     flags = property(lambda self: _Flags(self._a.flags))
     T = property(lambda self: self._view(self._a.T))
+    real = property(lambda self: self._view(self._a.real))
+    imag = property(lambda self: self._view(self._a.imag))
     base = property(lambda self: None)
 
     @property

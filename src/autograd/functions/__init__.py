@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspect import isfunction as _isfunction
 
 from .activation import *
+from .complex import *
 from .elementwise import *
 from .index import *
 from .linalg import *

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .activation import ActivationMethods
+from .complex import ComplexMethods
 from .elementwise import ElementwiseMethods
 from .index import IndexMethods
 from .linalg import LinalgMethods
@@ -12,6 +13,7 @@ from .shape import ShapeMethods
 
 __all__ = [
     "ActivationMethods",
+    "ComplexMethods",
     "ElementwiseMethods",
     "IndexMethods",
     "LinalgMethods",

@@ -15,7 +15,7 @@ from ..variable import Variable
 
 
 class ToDtype(Op):
-    """A copy in another dtype."""
+    """A copy in another dtype; of complex numbers, a real dtype takes the real part."""
 
     name = "to_copy"
 
@@ -23,7 +23,7 @@ class ToDtype(Op):
         return ((x.shape, dtype),)
 
     def kernel(self, k: Any, x: Any, dtype: np.dtype[Any], out: Any) -> None:
-        k.copy(x, out)
+        k.copy(x.real if x.dtype.kind == "c" and dtype.kind != "c" else x, out)
 
     def attrs(self, x: Any, dtype: np.dtype[Any]) -> Any:
         return x.dtype

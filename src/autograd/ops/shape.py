@@ -11,6 +11,7 @@ import numpy as np
 
 from ...saved_tensors.state import current
 from ..dispatch import Op, apply, record
+from ..placed import Placed
 from ..record import Do, Slot, Spec, normalize_dim
 from ..variable import Variable
 from ..view_op import ViewOp, unrecorded, view_tensor
@@ -128,6 +129,7 @@ class Index(ViewOp):
 
     name = "slice"
     fresh = True
+    scatters = True
 
     def view(self, x: Any, index: Any) -> Any:
         try:
@@ -143,6 +145,9 @@ class Index(ViewOp):
         return index, x.shape
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (Placed(grads[0], *node.op_attrs),)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(index_backward, grads[0], *node.op_attrs),)
 
 
@@ -251,11 +256,37 @@ class Split(Op):
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         shape, sizes, dim = node.op_attrs
         present = [grad for grad in grads if grad is not None]
-        parts = [
-            do(zeros_of, present[0], (*shape[:dim], size, *shape[dim + 1 :])) if grad is None else grad
-            for grad, size in zip(grads, sizes, strict=True)
-        ]
-        return (do(Cat(len(parts)), *parts, dim),)
+        parts = [part for part, grad in zip(_parts(len(shape), sizes, dim), grads, strict=True) if grad is not None]
+        return (do(SplitBackward(len(present)), *present, shape, tuple(parts), len(present) == len(grads)),)
+
+
+class SplitBackward(Op):
+    """The gradients of some parts in one array, with zeros in the place of the others."""
+
+    name = "split_backward"
+    fresh = False  # its own backward looks at parts of the gradient
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.inputs = count
+
+    def infer(self, *args: Any) -> tuple[Spec, ...]:
+        *grads, shape, _, _ = args
+        return ((shape, grads[0].dtype),)
+
+    def kernel(self, k: Any, *args: Any) -> None:
+        *grads, _, parts, covered, out = args
+        if not covered:
+            k.fill(out, 0)
+        for grad, part in zip(grads, parts, strict=True):
+            k.copy(grad, out[part])
+
+    def attrs(self, *args: Any) -> Any:
+        return args[-2]
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        pairs = zip(node.needs_grad, node.op_attrs, strict=True)
+        return tuple([do(index, grads[0], part) if needed else None for needed, part in pairs])
 
 
 def _parts(ndim: int, sizes: tuple[int, ...], dim: int) -> list[tuple[slice, ...]]:

@@ -22,6 +22,13 @@ CASES = [
     Case("slice", lambda x: x[..., -1], (rand(3, 5),), "an integer"),
     Case("slice", lambda x: x[1, 2], (rand(3, 5),), "one element"),
     Case("slice", lambda x: x[:, None, ::-1], (rand(3, 5),), "new dimension, backwards"),
+    Case(
+        "split_backward",
+        lambda x, y: shape.SplitBackward(2)(
+            x, y, (2, 5), ((slice(0, 2), slice(0, 1)), (slice(0, 2), slice(3, 5))), False
+        ),
+        (rand(2, 1), rand(2, 2)),
+    ),
     Case("slice_backward", lambda x: shape.index_backward(x, (slice(1, 3),), (5, 2)), (rand(2, 2),)),
     Case("index", shape.gather, (rand(4, 3), np.array([[0, 2], [2, -1]])), "integers, one twice"),
     Case("index", shape.gather, (rand(2, 3), _MASK), "bools"),
