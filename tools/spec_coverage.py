@@ -24,7 +24,6 @@ STATEMENTS = {1: 25, 2: 18, 3: 19, 4: 29, 6: 24, 7: 36, 8: 5}
 
 # Statements that don't apply, and why.
 NOT_YET = {
-    "2.13": "nothing offers out=",
     "6.20": "vmap rules: Function has no batching yet",
     "6.21": "jvp: forward-mode differentiation is not there yet",
     "8.5": "forward-mode differentiation is not there yet",
