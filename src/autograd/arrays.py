@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..memory import CPU, Device, events
+from ..memory import CPU, Device, MemoryPool, events
 from .dispatch import SMALL_BYTES, cpu_pool
 from .record import Do
 
 known: dict[Device, Do] = {}
+ndarray = np.ndarray
+_ABSENT: Any = object()
+_cpu: MemoryPool | None = None
 
 
 def do_on(device: Device) -> Do:
@@ -32,16 +35,28 @@ def _make(device: Device) -> Do:
     return do
 
 
-def _do_on_cpu(op: Any, x: Any, *others: Any) -> Any:
+def _do_on_cpu(op: Any, x: Any, y: Any = _ABSENT, *others: Any) -> Any:
     small = op.small
-    if small is None or type(x) is not np.ndarray or x.nbytes >= SMALL_BYTES or not x.ndim or events.observers:
-        return op.run_arrays(CPU, x, *others)
-    for other in others:
-        if type(other) is np.ndarray and (other.nbytes >= SMALL_BYTES or not other.ndim):
-            return op.run_arrays(CPU, x, *others)
-    result = small(x, *others)
-    cpu_pool().adopt(result, "temporary")
+    if small is None or type(x) is not ndarray or x.nbytes >= SMALL_BYTES or not x.ndim or events.observers:
+        return op.run_arrays(CPU, *((x,) if y is _ABSENT else (x, y, *others)))
+    if y is _ABSENT:
+        result = small(x)
+    elif type(y) is ndarray and (y.nbytes >= SMALL_BYTES or not y.ndim):
+        return op.run_arrays(CPU, x, y, *others)
+    elif others:
+        if any(type(other) is ndarray and (other.nbytes >= SMALL_BYTES or not other.ndim) for other in others):
+            return op.run_arrays(CPU, x, y, *others)
+        result = small(x, y, *others)
+    else:
+        result = small(x, y)
+    (_cpu or _load_cpu()).adopt_small(result, "temporary")
     return result
+
+
+def _load_cpu() -> MemoryPool:
+    global _cpu
+    _cpu = cpu_pool()
+    return _cpu
 
 
 def do_on_tensors(op: Any, *args: Any) -> Any:

@@ -17,8 +17,9 @@ import numpy as np
 
 from ..kernels import backend
 from ..memory import CPU, META, Device, MemoryPool, Storage, events, pool
-from ..saved_tensors.saved_variable import Edge, SavedVariable
-from ..saved_tensors.state import current
+from ..saved_tensors.hooks import saved_tensors_hooks
+from ..saved_tensors.saved_variable import NO_HOOKS, Edge, SavedVariable, packed_variable
+from ..saved_tensors.state import current, set_state
 from .node import NO_EDGE, Node, gradient_edge, next_number
 from .record import Record
 from .variable import Variable
@@ -119,7 +120,8 @@ def record(
             continue
         saves_complex = saves_complex or value._array.dtype.kind == "c"
         if slot.output:
-            number = slot.position if slot.position < op.outputs else -1
+            differentiable = slot.position < op.outputs and value._array.dtype.kind in "fcV"  # indices have no history
+            number = slot.position if differentiable else -1
             saved.append(save(op, slot.name, value, None, number))
         else:
             edge = edges[slot.position]
@@ -179,6 +181,7 @@ def common_device(name: str, tensors: tuple[Any, ...]) -> Device:
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _cpu: MemoryPool | None = None
+_new = object.__new__
 
 
 def cpu_pool() -> MemoryPool:
@@ -212,15 +215,15 @@ def small_unary(op: Op, x: Any) -> Any:
 def small_binary(op: Op, x: Any, y: Any) -> Any:
     """The short way (note, rule 4) of an op on two operands; None where it does not apply."""
     a, b = x._array, y._array
-    dtype = a.dtype
+    dtype, ndim = a.dtype, a.ndim
     if a.nbytes >= SMALL_BYTES or a.shape != b.shape or dtype is not b.dtype:
         return None
-    if (dtype is not FLOAT32 and dtype is not FLOAT64) or not a.ndim or events.observers:
+    if (dtype is not FLOAT32 and dtype is not FLOAT64) or not ndim or events.observers:
         return None
     source = x._storage.pool
     if source is not y._storage.pool or source is not (_cpu or cpu_pool()):
         return None
-    out = _adopted(source, op.small(a, b, order="C"))
+    out = _adopted(source, op.small(a, b) if ndim == 1 else op.small(a, b, order="C"))
     needs_x, needs_y, state = x._requires_grad, y._requires_grad, current()
     if (needs_x or needs_y) and state.grad_enabled and op.differentiable:
         edge_x = edge_y = NO_EDGE
@@ -237,9 +240,9 @@ def small_binary(op: Op, x: Any, y: Any) -> Any:
 
 
 def _adopted(source: MemoryPool, array: Any) -> Any:
-    out = object.__new__(Variable._tensor_class)
+    out = _new(Variable._tensor_class)
     out._array = array
-    out._storage = source.adopt(array, "activation")
+    out._storage = source.adopt_small(array, "activation")
     out._grad_fn = None
     out._output_nr = 0
     out._requires_grad = False
@@ -259,22 +262,50 @@ def _record_small(
     node.num_outputs = 1
     node.node_hooks = None
     node.next_edges = edges
-    if op.saves:
+    if not op.saves:
+        node.saved_variables = ()
+    elif not hooks:
         saves: list[SavedVariable | None] = []
         for slot in op.plan(needs):
             if slot is None:
                 saves.append(None)
-                continue
-            if slot.output:
-                value, saved = out, SavedVariable(out, None, 0)
+            elif slot.output:
+                saves.append(SavedVariable(out, None, 0))
             else:
-                value, edge = inputs[slot.position], edges[slot.position]
-                saved = SavedVariable(value, edge if edge[0] is not None else None, -1)
-            if hooks:
-                saved.pack(value, op.name, slot.name)
-            saves.append(saved)
+                edge = edges[slot.position]
+                saves.append(SavedVariable(inputs[slot.position], edge if edge[0] is not None else None, -1))
         node.saved_variables = tuple(saves)
     else:
-        node.saved_variables = ()
+        node.saved_variables = _packed_small(op, needs, edges, inputs, out, hooks)
     node.sequence_nr = next_number()
     out._grad_fn, out._requires_grad = node, True
+
+
+def _packed_small(
+    op: Op, needs: tuple[bool, ...], edges: tuple[Edge, ...], inputs: tuple[Any, ...], out: Any, hooks: Any
+) -> tuple[SavedVariable | None, ...]:
+    """What the active hooks make of the values that a node keeps; a raw pair alone is called without detours."""
+    saves: list[SavedVariable | None] = []
+    pair = hooks[-1] if len(hooks) == 1 and type(hooks[-1]) is saved_tensors_hooks else None
+    state = current()
+    if pair is not None:
+        set_state(NO_HOOKS)
+    try:
+        for slot in op.plan(needs):
+            if slot is None:
+                saves.append(None)
+                continue
+            value, edge, number = out, None, 0
+            if not slot.output:
+                value, number, edge = inputs[slot.position], -1, edges[slot.position]
+                if edge[0] is None:
+                    edge = None
+            if pair is not None:
+                saves.append(packed_variable(value, edge, number, pair, op.name, slot.name))
+            else:
+                saved = SavedVariable(value, edge, number)
+                saved.pack(value, op.name, slot.name)
+                saves.append(saved)
+    finally:
+        set_state(state)
+    return tuple(saves)

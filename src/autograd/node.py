@@ -193,13 +193,16 @@ NO_EDGE: Edge = (None, 0)
 
 def gradient_edge(tensor: Any) -> Edge:
     """The edge along which the gradient of a tensor arrives; makes a leaf's accumulator if there is none."""
-    if tensor._grad_fn is not None:
-        return (tensor._grad_fn, tensor._output_nr)
+    node = tensor._grad_fn
+    if node is not None:
+        return (node, tensor._output_nr)
     if not tensor._requires_grad:
         return NO_EDGE
-    meta = tensor._metadata()
-    accumulator = meta.accumulator() if meta.accumulator is not None else None
-    if accumulator is None:
-        accumulator = AccumulateGrad(tensor)
-        meta.accumulator = weakref.ref(accumulator)
+    meta = tensor._meta
+    if meta is not None and meta.accumulator is not None:
+        accumulator = meta.accumulator()
+        if accumulator is not None:
+            return (accumulator, 0)
+    accumulator = AccumulateGrad(tensor)
+    tensor._metadata().accumulator = weakref.ref(accumulator)
     return (accumulator, 0)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..kernels import backend
-from ..memory import META, Storage, storage_of
-from ..saved_tensors.state import Under, current
+from ..memory import META, Storage, events, storage_of
+from ..saved_tensors.state import Under, current, set_state
 from .arrays import do_on, do_on_tensors, known, overlaps_itself
+from .dispatch import SMALL_BYTES
 from .node import SECOND_TIME, Node
 from .ops.cast import clone
 from .ops.elementwise import add
@@ -19,6 +20,7 @@ from .variable import Variable
 
 # In place of saved variables: a user's backward may let go of them early.
 _HELD_BY_THE_NODE = (None,)
+ndarray, add_ufunc = np.ndarray, np.add
 
 
 class OnArrays:
@@ -59,7 +61,8 @@ class OnArrays:
                 elif value.storage.version == value.version and value.plain is not None:
                     saved.append(value.plain)
                 else:
-                    saved.append(value.array(node))
+                    saved = _unpacked(variables, node)
+                    break
             if op.consumes_saved and not keep and not _has_packed(variables):
                 variables = None
                 node.release()  # first: what a failure leaves half done is not read again
@@ -82,7 +85,11 @@ class OnArrays:
 
     def add_into(self, buffer: list[Any], number: int, gradient: Any) -> None:
         """Add to the sum in a buffer, in place."""
-        _add_in_place(buffer[number], gradient)
+        total = buffer[number]
+        if type(total) is ndarray and total.nbytes < SMALL_BYTES:
+            add_ufunc(total, gradient, total)
+        else:
+            _add_in_place(total, gradient)
 
     def placed(self, total: Any, owned: bool, placed: Placed) -> Any:
         """A sum of gradients (or None) with the gradient of a part added: in place if it is owned, in a copy if not."""
@@ -125,6 +132,28 @@ def _leaf_gradient(array: Any, storage: Storage) -> Any:
     if current().inference:
         storage.mark_inference()
     return Variable._tensor_class._wrap(array, storage)
+
+
+def _unpacked(variables: tuple[Any, ...], node: Any) -> list[Any]:
+    """What a node saved, as arrays; unpack hooks don't see the hooks that are active.
+
+    No comprehensions: the frame of one, which an error keeps, would hold the node and what it saved.
+    """
+    state, found = current(), []
+    if events.observers:
+        for value in variables:
+            found.append(None if value is None else value.array(node))  # noqa: PERF401  # see above
+        return found
+    set_state(state.without_hooks())
+    try:
+        for value in variables:
+            if value is None:
+                found.append(None)
+            else:
+                found.append(value.array(node) if value.plain is not None else value.load_array(node))
+        return found
+    finally:
+        set_state(state)
 
 
 def _has_packed(variables: tuple[Any, ...]) -> bool:
@@ -206,8 +235,8 @@ Node.runner = staticmethod(_run_alone)
 
 
 def _add_in_place(total: Any, gradient: Any) -> None:
-    if isinstance(total, np.ndarray) and total.nbytes < 4096:
-        np.add(total, gradient, out=total)
+    if type(total) is ndarray and total.nbytes < SMALL_BYTES:
+        add_ufunc(total, gradient, total)
         return
     storage = storage_of(total)
     assert storage is not None, "gradients always lie in a pool"

@@ -157,7 +157,14 @@ class Variable:
 
     def _alias(self) -> Any:
         """A detached tensor over the same array and storage."""
-        return Variable._tensor_class._wrap(self._array, self._storage)
+        alias = object.__new__(Variable._tensor_class)
+        alias._array = self._array
+        alias._storage = self._storage
+        alias._grad_fn = None
+        alias._output_nr = 0
+        alias._requires_grad = False
+        alias._meta = None
+        return alias
 
     def _metadata(self) -> Metadata:
         meta = self._meta

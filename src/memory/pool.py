@@ -3,7 +3,7 @@
 NOTE [ Counting without a lock ]
 1. A storage may die anywhere: inside a lease on the same thread (the cyclic collector), or where Ctrl-C arrives. So its
    callback is the C function ``deque.append``: it takes no lock, and nothing can interrupt it or get lost in it. What
-   has died is counted when the pool is next asked for anything.
+   has died is counted before the pool says or decides anything; a count that is not a new highest can wait.
 2. What changes the counters does so without a call and without a jump back between the first change and the last: the
    interpreter neither switches threads nor runs a signal handler there.
 3. What must not interleave (look at the limit, then take) runs under a re-entrant lock.
@@ -35,6 +35,8 @@ from .storage import CATEGORIES, PooledStorage, Storage, UserStorage
 live_storages: dict[int, Storage] = {}
 _SLACK_BYTES = 64 << 20
 _LARGEST_SHOWN = 5
+# So many small results may have died before they are counted, a batch at a time: a fifth of a small operation's cost.
+_MOST_DEAD = 64
 
 
 class MemoryPool:
@@ -64,7 +66,6 @@ class MemoryPool:
         self._rounding = 0  # held - used
         self._held_peak = 0
         self._segment_peak = 0
-        self._used_by_category = dict.fromkeys(CATEGORIES, 0)
         self._whole_life = PeakScope(self).open()
 
     # -- taking and giving back ----------------------------------------------------------------------------------------
@@ -96,7 +97,6 @@ class MemoryPool:
             storage.category = category
             storage.version = 0
             live_storages[key] = storage
-            self._used_by_category[category] += nbytes
             self._used += nbytes
             self._rounding += held - nbytes
             if self._used > self._segment_peak:
@@ -112,9 +112,23 @@ class MemoryPool:
 
         Raises:
             MemoryBudgetError: if it does not fit under the limit.
+            ValueError: for a category that does not exist.
+        """
+        self._check_category(category)
+        self._count_dead()
+        storage = self.adopt_small(array, category)
+        for observer in events.observers:
+            observer.allocated(storage)
+        return storage
+
+    def adopt_small(self, array: Any, category: str) -> Storage:
+        """`adopt` for what is done for every small result: unchecked, and while nobody observes.
+
+        Raises:
+            MemoryBudgetError: if it does not fit under the limit.
         """
         nbytes = array.nbytes
-        if self._dead:
+        if len(self._dead) > _MOST_DEAD:
             self._count_dead()
         if self._limit is not None:
             with self._lock:
@@ -123,7 +137,6 @@ class MemoryPool:
         key = id(array)
         storage = Storage(array, self._bury)
         # No call from here to the last counter (note, rule 2).
-        self._used_by_category[category] += nbytes  # first: a category that does not exist changes nothing
         storage.pool = self
         storage.key = key
         storage.nbytes = nbytes
@@ -132,13 +145,16 @@ class MemoryPool:
         live_storages[key] = storage
         self._used += nbytes
         if self._used > self._segment_peak:
+            self._raise_peak()
+        return storage
+
+    def _raise_peak(self) -> None:
+        """Note the count where it is the highest so far, without what has died and was not counted yet."""
+        self._count_dead()
+        if self._used > self._segment_peak:
             self._segment_peak = self._used
             if self._used + self._rounding > self._held_peak:
                 self._held_peak = self._used + self._rounding
-        if events.observers:
-            for observer in events.observers:
-                observer.allocated(storage)
-        return storage
 
     def adopt_user(self, owner: Any, nbytes: int, category: str = "input") -> Storage:
         """Count memory that belongs to the user: category input, outside the limit."""
@@ -154,7 +170,6 @@ class MemoryPool:
         storage.category = category
         storage.version = 0
         live_storages[key] = storage
-        self._used_by_category[category] += nbytes
         self._used += nbytes
         self._rounding -= nbytes
         if self._used > self._segment_peak:
@@ -165,7 +180,7 @@ class MemoryPool:
 
     def _count_dead(self) -> None:
         """Stop counting what has died since the last call, and keep its blocks for reuse (note, rules 1 and 2)."""
-        dead, by_category = self._dead, self._used_by_category
+        dead = self._dead
         while dead:
             storage = dead[0]
             try:
@@ -174,17 +189,19 @@ class MemoryPool:
                 del dead[0]
                 continue
             self._used -= nbytes
-            by_category[storage.category] -= nbytes
-            self._rounding -= storage.rounding
             if key in live_storages and live_storages[key] is storage:  # or it has gone to one at the same address
                 del live_storages[key]
-            del dead[0]
-            # From here on it is not counted: what follows may be interrupted.
-            block = storage.block
-            if block is not None:
-                storage.block = None  # whoever knows the storage still must not keep the memory
-                self._backing.retire(block)
-                self._returned.append((nbytes + storage.rounding, block))
+            if storage.adopted:
+                del dead[0]
+            else:
+                self._rounding -= storage.rounding
+                del dead[0]
+                # From here on it is not counted: what follows may be interrupted.
+                block = storage.block
+                if block is not None:
+                    storage.block = None  # whoever knows the storage still must not keep the memory
+                    self._backing.retire(block)
+                    self._returned.append((nbytes + storage.rounding, block))
             if events.observers:
                 for observer in events.observers:
                     observer.freed(storage)
@@ -214,13 +231,11 @@ class MemoryPool:
             return
         self._check_category(category)
         storage.category = category
-        self._used_by_category[old] -= storage.nbytes
-        self._used_by_category[category] += storage.nbytes
         for observer in events.observers:
             observer.relabelled(storage, old)
 
     def _check_category(self, category: str) -> None:
-        if category not in self._used_by_category:
+        if category not in CATEGORIES:
             raise ValueError(f"unknown category {category!r}; expected one of {', '.join(CATEGORIES)}")
 
     # -- blocks --------------------------------------------------------------------------------------------------------
@@ -285,7 +300,7 @@ class MemoryPool:
         largest = sorted(((s.nbytes, s.category) for s in self.live()), reverse=True)[:_LARGEST_SHOWN]
         needed = max(self._held_peak, self.held_bytes() + held)
         limit = self._limit or 0
-        return MemoryBudgetError(str(self.device), nbytes, limit, self._used_by_category, largest, needed)
+        return MemoryBudgetError(str(self.device), nbytes, limit, self.bytes_by_category(), largest, needed)
 
     # -- figures -------------------------------------------------------------------------------------------------------
 
@@ -296,8 +311,10 @@ class MemoryPool:
 
     def bytes_by_category(self) -> dict[str, int]:
         """`used_bytes` by category."""
-        self._count_dead()
-        return dict(self._used_by_category)
+        found = dict.fromkeys(CATEGORIES, 0)
+        for storage in self.live():
+            found[storage.category] += storage.nbytes
+        return found
 
     def held_bytes(self) -> int:
         """Bytes that the live storages take: whole blocks, without memory that belongs to the user."""

@@ -63,6 +63,7 @@ class Storage(weakref.ref[Any]):
         pool: the pool that counts it.
         block: the block of the pool that it lies on, or None.
         rounding: how many bytes more than ``nbytes`` it takes of the pool.
+        adopted: whether it is nothing but counted: no block, no rounding.
     """
 
     __slots__ = ("_id", "category", "key", "nbytes", "pool", "version")
@@ -76,6 +77,7 @@ class Storage(weakref.ref[Any]):
     # Those of adopted results, which are most, and need no room for them.
     block: Any = None
     rounding: int = 0
+    adopted = True
 
     @property
     def id(self) -> int:
@@ -121,12 +123,14 @@ class PooledStorage(Storage):
     """A storage on a block of the pool."""
 
     __slots__ = ("block", "rounding")
+    adopted = False
 
 
 class UserStorage(Storage):
     """Memory that belongs to the user: counted, but outside the limit."""
 
     __slots__ = ("rounding",)
+    adopted = False
 
 
 def root_of(array: Any) -> Any:

@@ -17,15 +17,15 @@ import weakref
 from typing import Any, TypeAlias
 
 from ..kernels import backend
-from ..memory import META, Storage, events
+from ..memory import META, Storage, events, storage_of
 from .hooks import SavedRecord, saved_tensors_hooks
-from .packed import Packed, TensorLike, packed_by_hooks, packed_by_pair
+from .packed import TensorLike, changed_its_input, check_unpacked, packed_by_hooks, packed_by_pair
 from .state import State, anomaly, current, set_state
 
 # The producer of a tensor and which of its outputs it is, or None for a tensor that doesn't require grad.
 Edge: TypeAlias = tuple[Any, int]
 # What pack hooks run under (NOTE [ Hook entries ], rule 4).
-_NO_HOOKS = State(False, ())
+NO_HOOKS = State(False, ())
 INFERENCE_SAVED = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation"
     " tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or"
@@ -45,9 +45,40 @@ class SavedVariable:
         edge: the producer of a saved input, or None.
         output_nr: which output of the node itself it is, or -1 for an input.
         plain: the array, or None if hooks have packed it.
+        held: what the pack hook returned, or the handle of a policy; not there while ``plain`` is.
+        unpack_hook: the raw hook that unpacks it; None for a policy's handle, which loads itself. Likewise.
+        shape, dtype, slot: of the value, and which of the node's saved values it is: what must come back. Likewise.
+        record: what observers were told; not there if there were none.
     """
 
-    __slots__ = ("__weakref__", "_packed", "_reference", "edge", "output_nr", "plain", "storage", "version")
+    __slots__ = (
+        "__weakref__",
+        "_reference",
+        "_unpack_hook",
+        "dtype",
+        "edge",
+        "held",
+        "output_nr",
+        "plain",
+        "record",
+        "shape",
+        "slot",
+        "storage",
+        "version",
+    )
+
+    plain: Any
+    storage: Storage
+    version: int
+    edge: Edge | None
+    output_nr: int
+    held: Any
+    record: SavedRecord
+    shape: tuple[int, ...]
+    dtype: Any
+    slot: str
+    _reference: weakref.ref[Any] | None
+    _unpack_hook: Any
 
     def __init__(self, tensor: TensorLike, edge: Edge | None, output_nr: int) -> None:
         storage: Storage = tensor._storage
@@ -56,11 +87,19 @@ class SavedVariable:
             raise RuntimeError(INFERENCE_SAVED)
         self.plain = tensor._array
         self.storage = storage
-        self.version: int = version
+        self.version = version
         self.edge = edge
         self.output_nr = output_nr
         self._reference = weakref.ref(tensor) if output_nr < 0 else None
-        self._packed: Packed | None = None
+
+    def _hand_over(self, held: Any, unpack_hook: Any, slot: str) -> None:
+        """Keep what hooks made of the value in its place."""
+        self.held = held
+        self._unpack_hook = unpack_hook
+        self.shape = self.plain.shape
+        self.dtype = self.plain.dtype
+        self.slot = slot
+        self.plain = self._reference = None
 
     # -- packing -------------------------------------------------------------------------------------------------------
 
@@ -75,20 +114,13 @@ class SavedVariable:
         watching = events.observers
         start = time.perf_counter() if watching else 0.0
         if state.hooks:
-            innermost = state.hooks[-1]
-            set_state(_NO_HOOKS)
+            set_state(NO_HOOKS)
             try:
-                if type(innermost) is saved_tensors_hooks and len(state.hooks) == 1:
-                    given = tensor if self.output_nr < 0 else tensor._alias()
-                    packed: Packed | None = packed_by_pair(innermost.pack_hook, innermost.unpack_hook, given, op, slot)
-                else:
-                    packed = packed_by_hooks(tensor, self.output_nr >= 0, state.hooks, op, slot)
+                packed = packed_by_hooks(tensor, self.output_nr >= 0, state.hooks, op, slot)
             finally:
                 set_state(state)
             if packed is not None:
-                self._packed = packed
-                self.plain = None
-                self._reference = None
+                self._hand_over(*packed, slot)
             else:
                 for entry in state.hooks:
                     entry.keep(self)
@@ -106,20 +138,19 @@ class SavedVariable:
         for which, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
             if not callable(hook):
                 raise TypeError(f"register_hooks: {which} must be callable, got {type(hook).__name__}")
-        if self._packed is not None:
+        if self.plain is None:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of"
                 " hooks is allowed at a time."
             )
         self.array(node)  # what is packed now would be taken for the value at the time of saving
         state = current()
-        set_state(_NO_HOOKS)
+        set_state(NO_HOOKS)
         try:
-            self._packed = packed_by_pair(pack_hook, unpack_hook, tensor, node.name(), slot)
+            held = packed_by_pair(pack_hook, tensor, node.name(), slot)
         finally:
             set_state(state)
-        self.plain = None
-        self._reference = None
+        self._hand_over(held, unpack_hook, slot)
 
     def keep_copy(self, copies: dict[int, tuple[Any, Storage]]) -> None:
         """Keep a copy of the value instead of its array, whose memory is about to be written.
@@ -141,15 +172,14 @@ class SavedVariable:
 
     def _report(self, tensor: TensorLike, op: str, slot: str, seconds: float) -> None:
         record = SavedRecord(op, slot, tensor._array, self.storage)
-        packed = self._packed
-        if packed is not None:
-            packed.record = record
+        if self.plain is None:
+            self.record = record
             record.seconds = seconds
             record.policy = "hooks"
-            if packed.unpack_hook is None:
-                record.policy = packed.held.policy
-                record.resident_bytes = packed.held.resident_bytes
-                record.offloaded_bytes = packed.held.offloaded_bytes
+            if self._unpack_hook is None:
+                record.policy = self.held.policy
+                record.resident_bytes = self.held.resident_bytes
+                record.offloaded_bytes = self.held.offloaded_bytes
         for observer in events.observers:
             observer.saved(record)
 
@@ -161,11 +191,11 @@ class SavedVariable:
         Raises:
             RuntimeError: if the value was changed in place since, or hooks gave back something else.
         """
-        if self._packed is None:
-            if self.storage.version != self.version:
-                raise self._modified(node)
-            return self.plain
-        return self._unpack(self._packed, node)[0]
+        if self.plain is None:
+            return self._unpack(node)[0]
+        if self.storage.version != self.version:
+            raise self._modified(node)
+        return self.plain
 
     def tensor(self, node: Any, tensor_class: Any) -> TensorLike:
         """The value as a tensor with its history, the original object where it still exists.
@@ -173,8 +203,8 @@ class SavedVariable:
         Raises:
             RuntimeError: as `array`.
         """
-        if self._packed is not None:
-            array, storage, given = self._unpack(self._packed, node)
+        if self.plain is None:
+            array, storage, given = self._unpack(node)
             edge = self._edge_for(node)
             if edge is None and given is not None and not given.requires_grad:
                 return given
@@ -195,31 +225,65 @@ class SavedVariable:
             return node.edge_of_output(self.output_nr)  # type: ignore[no-any-return]
         return self.edge
 
-    def _unpack(self, packed: Packed, node: Any) -> tuple[Any, Storage | None, TensorLike | None]:
+    def _unpack(self, node: Any) -> tuple[Any, Storage | None, TensorLike | None]:
         state = current()
-        if state.hooks or events.observers:
-            array, storage, tensor = self._unpack_outside_of_hooks(packed, node, state)
-        else:
-            array, storage, tensor = packed.load(node)
-        if storage is self.storage and storage.version != self.version:
-            raise self._modified(node)
-        return array, storage, tensor
-
-    def _unpack_outside_of_hooks(self, packed: Packed, node: Any, state: State) -> tuple[Any, Any, Any]:
+        if not state.hooks and not events.observers:
+            return self.load(node)
         start = time.perf_counter()
-        set_state(state.with_hooks(()))
+        set_state(state.without_hooks())
         try:
-            loaded = packed.load(node)
+            loaded = self.load(node)
         finally:
             set_state(state)
-        record = getattr(packed, "record", None)
+        record = getattr(self, "record", None)
         if record is not None:
             for observer in events.observers:
                 observer.unpacked(record, time.perf_counter() - start)
         return loaded
 
+    def load(self, node: Any) -> tuple[Any, Storage | None, TensorLike | None]:
+        """What hooks packed: the array, its storage, and the tensor that a raw hook gave back.
+
+        Raises:
+            TypeError: if a hook did not return a tensor.
+            RuntimeError: if shape, dtype or device differ from what was saved, or it was changed in place since.
+        """
+        if self._unpack_hook is None:
+            array = self.held.load()
+            return self._checked(array, storage_of(array), node), storage_of(array), None
+        tensor = self._unpack_hook(self.held)
+        if not hasattr(tensor, "_array"):
+            raise self._no_tensor(tensor, node)
+        return self._checked(tensor._array, tensor._storage, node), tensor._storage, tensor
+
+    def load_array(self, node: Any) -> Any:
+        """The array of `load`, on the shortest way where a raw hook gave back the very tensor that was saved."""
+        hook = self._unpack_hook
+        if hook is None:
+            return self.load(node)[0]
+        tensor = hook(self.held)
+        try:
+            array, storage = tensor._array, tensor._storage
+        except AttributeError:
+            raise self._no_tensor(tensor, node) from None
+        if storage is self.storage and storage.version == self.version and array.shape == self.shape:
+            if array.dtype is self.dtype:
+                return array
+        return self._checked(array, storage, node)
+
+    def _checked(self, array: Any, storage: Storage | None, node: Any) -> Any:
+        """What came back, if it is what was saved."""
+        if storage is self.storage and storage.version != self.version:
+            raise self._modified(node)
+        check_unpacked(array, storage, (self.shape, self.dtype, self.storage.device), node, self.slot)
+        return array
+
+    def _no_tensor(self, found: Any, node: Any) -> TypeError:
+        where = f"{node.name()}, saved value {self.slot!r}"
+        return TypeError(f"{where}: the unpack hook must return a Tensor, got {type(found).__name__}")
+
     def _modified(self, node: Any) -> RuntimeError:
-        shape, dtype = (self.plain.shape, self.plain.dtype) if self._packed is None else self._packed.spec[:2]
+        shape, dtype = (self.shape, self.dtype) if self.plain is None else (self.plain.shape, self.plain.dtype)
         where = f"output {max(self.output_nr, 0)} of {node.name()}"
         if self.output_nr < 0 and self.edge is not None:
             where = f"output {self.edge[1]} of {self.edge[0].name()}"
@@ -238,9 +302,42 @@ class SavedVariable:
     @property
     def data(self) -> Any:
         """What is kept: the packed object or the handle of a policy, None without hooks."""
-        return None if self._packed is None else self._packed.held
+        return self.held if self.plain is None else None
 
     @property
     def unpack_hook(self) -> Any:
         """The hook that unpacks it, or None."""
-        return None if self._packed is None else self._packed.unpack_hook
+        return self._unpack_hook if self.plain is None else None
+
+
+_new = object.__new__
+
+
+def packed_variable(
+    tensor: TensorLike, edge: Edge | None, output_nr: int, pair: saved_tensors_hooks, op: str, slot: str
+) -> SavedVariable:
+    """A value in the hands of one raw pair of hooks: made under `NO_HOOKS`, while nobody observes.
+
+    Raises:
+        RuntimeError: if the pack hook changed its input in place, and for an inference tensor.
+        Exception: whatever the pack hook raises.
+    """
+    storage: Storage = tensor._storage
+    version = storage.version
+    if version < 0:
+        raise RuntimeError(INFERENCE_SAVED)
+    array = tensor._array
+    saved: SavedVariable = _new(SavedVariable)
+    saved.held = pair.pack_hook(tensor if output_nr < 0 else tensor._alias())
+    if storage.version != version:
+        raise changed_its_input(op, slot)
+    saved._unpack_hook = pair.unpack_hook
+    saved.plain = saved._reference = None
+    saved.storage = storage
+    saved.version = version
+    saved.edge = edge
+    saved.output_nr = output_nr
+    saved.shape = array.shape
+    saved.dtype = array.dtype
+    saved.slot = slot
+    return saved

@@ -26,7 +26,7 @@ class State:
         grad_enabled: whether ops are recorded: in grad mode, and outside of inference mode.
     """
 
-    __slots__ = ("disabled", "grad_enabled", "grad_flag", "hooks", "inference")
+    __slots__ = ("_without_hooks", "disabled", "grad_enabled", "grad_flag", "hooks", "inference")
 
     def __init__(
         self, grad_flag: bool, hooks: tuple[Any, ...], inference: bool = False, disabled: str | None = None
@@ -36,6 +36,7 @@ class State:
         self.hooks = hooks
         self.inference = inference
         self.disabled = disabled
+        self._without_hooks: State | None = None
 
     def with_grad(self, grad_flag: bool) -> State:
         """The same in another grad mode."""
@@ -44,6 +45,12 @@ class State:
     def with_hooks(self, hooks: tuple[Any, ...]) -> State:
         """The same with other hook entries."""
         return State(self.grad_flag, hooks, self.inference, self.disabled)
+
+    def without_hooks(self) -> State:
+        """The same without hook entries."""
+        if self._without_hooks is None:
+            self._without_hooks = self.with_hooks(()) if self.hooks else self
+        return self._without_hooks
 
     def with_inference(self, grad_flag: bool, inference: bool) -> State:
         """The same in another grad mode, inside or outside of inference mode."""
