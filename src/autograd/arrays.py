@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..memory import CPU, Device, MemoryPool, events
-from .dispatch import SMALL_BYTES, cpu_pool
+from ..memory import CPU, SMALL_BYTES, Device, MemoryPool, events
+from .dispatch import cpu_pool
 from .record import Do
 
 known: dict[Device, Do] = {}
@@ -38,6 +38,8 @@ def _make(device: Device) -> Do:
 def _do_on_cpu(op: Any, x: Any, y: Any = _ABSENT, *others: Any) -> Any:
     small = op.small
     if small is None or type(x) is not ndarray or x.nbytes >= SMALL_BYTES or not x.ndim or events.observers:
+        return op.run_arrays(CPU, *((x,) if y is _ABSENT else (x, y, *others)))
+    if x.dtype.kind == "V":  # NumPy makes float32 of a bfloat16 and a Python number
         return op.run_arrays(CPU, *((x,) if y is _ABSENT else (x, y, *others)))
     if y is _ABSENT:
         result = small(x)
@@ -66,4 +68,4 @@ def do_on_tensors(op: Any, *args: Any) -> Any:
 
 def overlaps_itself(array: Any) -> bool:
     """Whether elements of an array lie in the same place, as after `expand`."""
-    return any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True))
+    return array.size > 0 and any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels import backend
-from ..memory import CPU, META, Device, MemoryPool, Storage, events, pool
+from ..memory import CPU, META, SMALL_BYTES, Device, MemoryPool, Storage, events, pool
 from ..saved_tensors.hooks import saved_tensors_hooks
 from ..saved_tensors.saved_variable import NO_HOOKS, Edge, SavedVariable, packed_variable
 from ..saved_tensors.state import current, set_state
@@ -25,8 +25,6 @@ from .record import Record
 from .variable import Variable
 
 SCALARS = (bool, int, float, complex)
-# Results below this many bytes are allocated by NumPy and adopted: half of a lease's cost.
-SMALL_BYTES = 2048
 
 
 class Op(Record):
@@ -78,7 +76,8 @@ def _apply(op: Record, *args: Any) -> Any:
 def execute(op: Record, device: Device, args: list[Any], category: str) -> list[tuple[Any, Storage]]:
     """Compute an op on arrays: its results, auxiliary ones included, each with its storage."""
     source = pool(device)
-    leased = [source.lease(shape, dtype, category) for shape, dtype in op.infer(*args)]
+    take = source.lease if device is not CPU or events.observers else source.lease_or_adopt
+    leased = [take(shape, dtype, category) for shape, dtype in op.infer(*args)]
     outs = op.arranged([array for array, _ in leased])
     results = [(array, storage) for array, (_, storage) in zip(outs, leased)]
     if device is META:
@@ -288,9 +287,9 @@ def _packed_small(
     saves: list[SavedVariable | None] = []
     pair = hooks[-1] if len(hooks) == 1 and type(hooks[-1]) is saved_tensors_hooks else None
     state = current()
-    if pair is not None:
-        set_state(NO_HOOKS)
     try:
+        if pair is not None:
+            set_state(NO_HOOKS)
         for slot in op.plan(needs):
             if slot is None:
                 saves.append(None)

@@ -99,20 +99,31 @@ class GraphTask:
     def _run(self, roots: list[tuple[Edge, Gradient]]) -> None:
         before, state = current_task(), current()
         try:
-            _running.set(self)
-            with events.span("phase", "backward"), self.values.modes():
-                self._start(roots)
-                while self._ready:
-                    self._run_part()
-                while self.callbacks:
-                    self.callbacks.popleft()()
+            try:
+                _running.set(self)
+                set_state(state.with_grad(self.values.recorded))
+                if events.observers:
+                    with events.span("phase", "backward"):
+                        self._run_all(roots)
+                else:
+                    self._run_all(roots)
+            finally:
+                set_state(state)
+                _running.set(before)
         finally:
+            set_state(state)  # again: Ctrl-C may have come between the two lines above
             _running.set(before)
-            set_state(state)  # Ctrl-C may have come between two lines of what sets the modes
             roots.clear()
             self._forget()
             for cleanup in self.cleanups:
                 cleanup()
+
+    def _run_all(self, roots: list[tuple[Edge, Gradient]]) -> None:
+        self._start(roots)
+        while self._ready:
+            self._run_part()
+        while self.callbacks:
+            self.callbacks.popleft()()
 
     def wanted_of(self, node: Any) -> tuple[bool, ...]:
         """For each input of a node, whether this pass uses its gradient."""

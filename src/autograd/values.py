@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from ..kernels import backend
-from ..memory import META, Storage, events, storage_of
-from ..saved_tensors.state import Under, current, set_state
+from ..memory import META, SMALL_BYTES, Storage, events, storage_of
+from ..saved_tensors.state import current, set_state
 from .arrays import do_on, do_on_tensors, known, overlaps_itself
-from .dispatch import SMALL_BYTES
 from .node import SECOND_TIME, Node
 from .ops.cast import clone
 from .ops.elementwise import add
@@ -26,9 +24,7 @@ ndarray, add_ufunc = np.ndarray, np.add
 class OnArrays:
     """Gradients are arrays; nothing is recorded."""
 
-    def modes(self) -> AbstractContextManager[None]:
-        """What the pass runs under."""
-        return Under(grad_enabled=False)
+    recorded = False
 
     def of(self, tensor: Any) -> Any:
         """The gradient that a tensor stands for."""
@@ -144,8 +140,8 @@ def _unpacked(variables: tuple[Any, ...], node: Any) -> list[Any]:
         for value in variables:
             found.append(None if value is None else value.array(node))  # noqa: PERF401  # see above
         return found
-    set_state(state.without_hooks())
     try:
+        set_state(state.without_hooks())
         for value in variables:
             if value is None:
                 found.append(None)
@@ -164,9 +160,7 @@ def _has_packed(variables: tuple[Any, ...]) -> bool:
 class OnTensors:
     """Gradients are tensors, and the pass is recorded."""
 
-    def modes(self) -> AbstractContextManager[None]:
-        """What the pass runs under."""
-        return Under(grad_enabled=True)
+    recorded = True
 
     def of(self, tensor: Any) -> Any:
         """The gradient that a tensor stands for."""

@@ -7,7 +7,7 @@ from .device import CPU, META, Device, DeviceLike, as_device
 from .errors import MemoryBudgetError
 from .limits import available_bytes
 from .peak import PeakScope
-from .pool import MemoryPool
+from .pool import SMALL_BYTES, MemoryPool
 from .pools import (
     empty_cache,
     get_limit,
@@ -30,6 +30,7 @@ __all__ = [
     "CATEGORIES",
     "CPU",
     "META",
+    "SMALL_BYTES",
     "Device",
     "DeviceLike",
     "MemoryBudgetError",

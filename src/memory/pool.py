@@ -35,6 +35,8 @@ from .storage import CATEGORIES, PooledStorage, Storage, UserStorage
 live_storages: dict[int, Storage] = {}
 _SLACK_BYTES = 64 << 20
 _LARGEST_SHOWN = 5
+# Results below this many bytes are allocated by NumPy and adopted: half of a lease's cost.
+SMALL_BYTES = 2048
 # So many small results may have died before they are counted, a batch at a time: a fifth of a small operation's cost.
 _MOST_DEAD = 64
 
@@ -106,6 +108,19 @@ class MemoryPool:
         for observer in events.observers:
             observer.allocated(storage)
         return array, storage
+
+    def lease_or_adopt(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], category: str = "activation"
+    ) -> tuple[Any, Storage]:
+        """`lease`, but a small array is allocated by NumPy and adopted; for the host, while nobody observes.
+
+        Raises:
+            MemoryBudgetError: if it does not fit under the limit, also after all that can be freed was freed.
+        """
+        if math.prod(shape) * dtype.itemsize >= SMALL_BYTES:
+            return self.lease(shape, dtype, category)
+        array = np.empty(shape, dtype)
+        return array, self.adopt_small(array, category)
 
     def adopt(self, array: Any, category: str) -> Storage:
         """Count an array that NumPy allocated for us: for small results, where this saves half of a lease's cost.
@@ -242,7 +257,10 @@ class MemoryPool:
 
     def _take(self, nbytes: int, held: int) -> Any:
         """A block that is not counted yet; under the lock."""
-        self._settle()
+        if self._dead:
+            self._count_dead()
+        if self._returned:
+            self._settle()
         block = self._cache.take(held)
         if block is None:
             self._make_room(nbytes, held)
@@ -267,7 +285,8 @@ class MemoryPool:
             while self._returned:
                 held, block = self._returned.popleft()
                 self._cache.put(held, block)
-            self._trim(0)
+            if self._cache.nbytes + self._used + self._rounding > self._held_peak + _SLACK_BYTES:
+                self._trim(0)
 
     def _trim(self, coming: int) -> None:
         """Drop cached blocks, those unused for longest first, that would lift the total above its highest need."""

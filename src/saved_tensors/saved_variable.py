@@ -114,8 +114,8 @@ class SavedVariable:
         watching = events.observers
         start = time.perf_counter() if watching else 0.0
         if state.hooks:
-            set_state(NO_HOOKS)
             try:
+                set_state(NO_HOOKS)
                 packed = packed_by_hooks(tensor, self.output_nr >= 0, state.hooks, op, slot)
             finally:
                 set_state(state)
@@ -145,8 +145,8 @@ class SavedVariable:
             )
         self.array(node)  # what is packed now would be taken for the value at the time of saving
         state = current()
-        set_state(NO_HOOKS)
         try:
+            set_state(NO_HOOKS)
             held = packed_by_pair(pack_hook, tensor, node.name(), slot)
         finally:
             set_state(state)
@@ -230,8 +230,8 @@ class SavedVariable:
         if not state.hooks and not events.observers:
             return self.load(node)
         start = time.perf_counter()
-        set_state(state.without_hooks())
         try:
+            set_state(state.without_hooks())
             loaded = self.load(node)
         finally:
             set_state(state)

@@ -26,7 +26,7 @@ class State:
         grad_enabled: whether ops are recorded: in grad mode, and outside of inference mode.
     """
 
-    __slots__ = ("_without_hooks", "disabled", "grad_enabled", "grad_flag", "hooks", "inference")
+    __slots__ = ("_without_grad", "_without_hooks", "disabled", "grad_enabled", "grad_flag", "hooks", "inference")
 
     def __init__(
         self, grad_flag: bool, hooks: tuple[Any, ...], inference: bool = False, disabled: str | None = None
@@ -37,10 +37,15 @@ class State:
         self.inference = inference
         self.disabled = disabled
         self._without_hooks: State | None = None
+        self._without_grad: State | None = None
 
     def with_grad(self, grad_flag: bool) -> State:
         """The same in another grad mode."""
-        return State(grad_flag, self.hooks, self.inference, self.disabled)
+        if grad_flag:
+            return self if self.grad_flag else State(True, self.hooks, self.inference, self.disabled)
+        if self._without_grad is None:
+            self._without_grad = State(False, self.hooks, self.inference, self.disabled) if self.grad_flag else self
+        return self._without_grad
 
     def with_hooks(self, hooks: tuple[Any, ...]) -> State:
         """The same with other hook entries."""
