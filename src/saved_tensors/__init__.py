@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .compress import Cast, Compress
+from .compress import Cast, Compress, Quantize
 from .hooks import (
     Handle,
     HookEntry,
@@ -28,6 +28,7 @@ __all__ = [
     "Policy",
     "PolicyEntry",
     "PolicyStatistics",
+    "Quantize",
     "SavedRecord",
     "SavedValue",
     "Site",

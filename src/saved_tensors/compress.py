@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from .codecs import BFloat16, PackBits, Zstd
+from collections.abc import Callable
+
+from .codecs import BFloat16, Constant, Float16, NarrowIntegers, NonZeros, PackBits, Quantizer, Zstd
 from .payload import Stage
 from .policy import Policy
+
+# In the order of packing: what a codec leaves alone is the next one's.
+_EXACT: dict[str, Callable[[int], Stage]] = {
+    "packbits": lambda level: PackBits(),
+    "constant": lambda level: Constant(),
+    "narrow": lambda level: NarrowIntegers(),
+    "nonzeros": lambda level: NonZeros(),
+    "zstd": Zstd,
+}
 
 
 class Compress(Policy):
     """Compress what is saved for backward, without loss.
 
     Args:
-        codec: ``"auto"`` (packed bits for bool, then zstandard where a sample says that it pays), ``"zstd"`` or
-            ``"packbits"``.
+        codec: one of ``"packbits"`` (a bit for a bool), ``"constant"`` (one element where all are the same),
+            ``"narrow"`` (integers in the narrowest type), ``"nonzeros"`` (a bit mask and what is not zero) and
+            ``"zstd"``; or ``"auto"``: all of them in this order, each only where it pays.
         level: zstandard's level.
         min_bytes: smaller values are left alone.
         parameters: also compress what lies in parameters and buffers.
@@ -20,39 +32,76 @@ class Compress(Policy):
     Raises:
         ValueError: for a codec that doesn't exist.
 
-    >>> Compress().describe()
-    'packbits where at least 64.0 KiB | zstd, level 1 where at least 64.0 KiB'
+    >>> Compress("zstd").describe()
+    'zstd, level 1 where at least 64.0 KiB'
     """
 
     def __init__(
         self, codec: str = "auto", *, level: int = 1, min_bytes: int | str = "64 KiB", parameters: bool = False
     ) -> None:
-        if codec not in ("auto", "packbits", "zstd"):
-            raise ValueError(f"Compress: unknown codec {codec!r}; expected 'auto', 'zstd' or 'packbits'")
-        stages: list[Stage] = []
-        if codec != "zstd":
-            stages.append(PackBits())
-        if codec != "packbits":
-            stages.append(Zstd(level))
-        super().__init__(*stages, min_bytes=min_bytes, parameters=parameters)
+        if codec != "auto" and codec not in _EXACT:
+            known = ", ".join(repr(name) for name in _EXACT)
+            raise ValueError(f"Compress: unknown codec {codec!r}; expected 'auto' or one of {known}")
+        names = list(_EXACT) if codec == "auto" else [codec]
+        super().__init__(*[_EXACT[name](level) for name in names], min_bytes=min_bytes, parameters=parameters)
 
 
 class Cast(Policy):
     """Keep what is saved for backward with fewer bits: lossy, and only for float32 and float64.
 
     Args:
-        dtype: ``"bfloat16"``; `describe` states its error.
+        dtype: ``"bfloat16"`` or ``"float16"``; `describe` states its error.
+        scaled: for float16, scale each array so that its largest number fits.
         min_bytes: smaller values are left alone.
         parameters: also round the copies of what lies in parameters and buffers.
 
     Raises:
-        ValueError: for a dtype that isn't offered.
+        ValueError: for a dtype that isn't offered, or ``scaled`` with bfloat16.
 
     >>> Cast("bfloat16").describe()
     'bfloat16 (lossy: relative error at most 2**-8) where at least 4.0 KiB'
     """
 
-    def __init__(self, dtype: str = "bfloat16", *, min_bytes: int | str = "4 KiB", parameters: bool = False) -> None:
-        if str(dtype) != "bfloat16":
-            raise ValueError(f"Cast: unknown dtype {dtype!r}; expected 'bfloat16'")
-        super().__init__(BFloat16(), min_bytes=min_bytes, parameters=parameters)
+    def __init__(
+        self,
+        dtype: str = "bfloat16",
+        *,
+        scaled: bool | None = None,
+        min_bytes: int | str = "4 KiB",
+        parameters: bool = False,
+    ) -> None:
+        if str(dtype) not in ("bfloat16", "float16"):
+            raise ValueError(f"Cast: unknown dtype {dtype!r}; expected 'bfloat16' or 'float16'")
+        if str(dtype) == "bfloat16" and scaled:
+            raise ValueError("Cast: bfloat16 has the range of float32 and is not scaled; leave `scaled` out")
+        stage = BFloat16() if str(dtype) == "bfloat16" else Float16(scaled is not False)
+        super().__init__(stage, min_bytes=min_bytes, parameters=parameters)
+
+
+class Quantize(Policy):
+    """Keep what is saved for backward with 8 or 4 bits an element: lossy, and only for float32 and float64.
+
+    Args:
+        bits: 8 or 4.
+        group: how many neighbours share a grid of ``2**bits`` steps.
+        seed: of the private generator that the rounding draws from.
+        min_bytes: smaller values are left alone.
+        parameters: also quantize the copies of what lies in parameters and buffers.
+
+    Raises:
+        ValueError: for other bits, or a group that is odd or not positive.
+
+    >>> Quantize(bits=8).describe()
+    '8-bit groups of 256 (lossy: error below (max - min) / 255 of the group, mean 0) where at least 4.0 KiB'
+    """
+
+    def __init__(
+        self,
+        bits: int = 8,
+        group: int = 256,
+        *,
+        seed: int = 0,
+        min_bytes: int | str = "4 KiB",
+        parameters: bool = False,
+    ) -> None:
+        super().__init__(Quantizer(bits, group, seed), min_bytes=min_bytes, parameters=parameters)

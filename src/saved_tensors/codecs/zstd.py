@@ -10,12 +10,9 @@ import numpy as np
 from ...memory import MemoryPool
 from ..payload import PACKED, Site, as_bytes, byte_runs
 from .host import HostArray, HostCodec
+from .sampling import Answers
 
-_SAMPLE_BYTES = 64 << 10
-_SAMPLE_PIECES = 4
 _WORTHWHILE = 1.5
-# A site's answer is asked for again after so many values: zeros come and go while a model trains.
-_ASK_AGAIN_AFTER = 32
 
 
 class Zstd(HostCodec):
@@ -39,7 +36,7 @@ class Zstd(HostCodec):
         if isinstance(level, bool) or not isinstance(level, int) or not -7 <= level <= zstandard.MAX_COMPRESSION_LEVEL:
             raise ValueError(f"zstd: level must be from -7 to {zstandard.MAX_COMPRESSION_LEVEL}, got {level!r}")
         self.level = level
-        self._answers: dict[tuple[Site, str], tuple[bool, int]] = {}
+        self._answers = Answers()
 
     def describe(self) -> str:
         return f"zstd, level {self.level}"
@@ -59,7 +56,7 @@ class Zstd(HostCodec):
             frames.append(frame)
             size += frame.nbytes
         if size >= array.nbytes:  # the sample misled
-            self._answers[site, str(array.dtype)] = (False, 0)
+            self._answers.was_wrong(array, site)
             return None
         return frames, None
 
@@ -78,22 +75,7 @@ class Zstd(HostCodec):
                     filled += got
 
     def _pays(self, array: HostArray, compressor: Any, site: Site) -> bool:
-        key = (site, str(array.dtype))
-        pays, uses = self._answers.get(key, (False, _ASK_AGAIN_AFTER))
-        if uses >= _ASK_AGAIN_AFTER:
-            sample = _sample(array)
-            pays, uses = sample.nbytes >= _WORTHWHILE * len(compressor.compress(sample.data)), 0
-        self._answers[key] = (pays, uses + 1)
-        return pays
+        def shrinks(sample: HostArray) -> bool:
+            return sample.nbytes >= _WORTHWHILE * len(compressor.compress(sample.data))
 
-
-def _sample(array: HostArray) -> HostArray:
-    """Some 64 KiB of an array's bytes, from several places of it."""
-    if array.nbytes <= _SAMPLE_BYTES:
-        return as_bytes(np.ascontiguousarray(array))
-    count = _SAMPLE_BYTES // _SAMPLE_PIECES // array.itemsize
-    step = (array.size - count) // (_SAMPLE_PIECES - 1)
-    if array.flags.c_contiguous:
-        flat = array.reshape(-1)
-        return as_bytes(np.concatenate([flat[at * step : at * step + count] for at in range(_SAMPLE_PIECES)]))
-    return as_bytes(np.concatenate([array.flat[at * step : at * step + count] for at in range(_SAMPLE_PIECES)]))
+        return self._answers.pays(array, site, shrinks)
