@@ -30,7 +30,7 @@ demo: $(VENV)/.base
 test: $(VENV)/.test
 	$(RUN) -m pytest -m "not slow and not oracle"
 	$(RUN) -m pytest --doctest-modules stowgrad
-	$(RUN) -m pytest --doctest-glob="*.md" README.md
+	$(RUN) -m pytest --doctest-glob="*.md" README.md docs/numpy-programs.md
 
 test-oracle: $(ORACLE_VENV)/.test
 	$(RUN_ORACLE) -m pytest tests/oracle -m "oracle and not slow"
@@ -38,7 +38,7 @@ test-oracle: $(ORACLE_VENV)/.test
 test-all: $(ORACLE_VENV)/.test
 	$(RUN_ORACLE) -m pytest
 	$(RUN_ORACLE) -m pytest --doctest-modules stowgrad
-	$(RUN_ORACLE) -m pytest --doctest-glob="*.md" README.md
+	$(RUN_ORACLE) -m pytest --doctest-glob="*.md" README.md docs/numpy-programs.md
 
 lint: $(VENV)/.lint
 	$(RUN) -m ruff check .
@@ -52,8 +52,10 @@ types: $(VENV)/.lint
 	$(RUN) -m mypy
 
 # OpenBLAS is let choose its kernels for the processor that it finds: these two variables, where set, would fix the choice.
-bench: $(ORACLE_VENV)/.test
+bench: $(ORACLE_VENV)/.bench
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(RUN_ORACLE) benchmarks/run.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(RUN_ORACLE) benchmarks/heat.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(RUN_ORACLE) benchmarks/op_table.py
 
 clean:
 	rm -rf $(VENV) $(ORACLE_VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -79,4 +81,8 @@ $(VENV)/.lint: $(VENV)/.test
 
 $(ORACLE_VENV)/.test: $(ORACLE_VENV)/.base
 	$(RUN_ORACLE) $(PIP_INSTALL) --group test --group oracle
+	@touch $@
+
+$(ORACLE_VENV)/.bench: $(ORACLE_VENV)/.test
+	$(RUN_ORACLE) $(PIP_INSTALL) --group bench
 	@touch $@

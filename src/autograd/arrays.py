@@ -68,4 +68,5 @@ def do_on_tensors(op: Any, *args: Any) -> Any:
 
 def overlaps_itself(array: Any) -> bool:
     """Whether elements of an array lie in the same place, as after `expand`."""
-    return array.size > 0 and any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True))
+    pairs = zip(array.strides, array.shape, strict=True)
+    return bool(array.size) and any(stride == 0 and size > 1 for stride, size in pairs)

@@ -14,9 +14,9 @@ from ..memory import META, Device, pool
 from ..saved_tensors.state import Under
 from .engine import GraphTask
 from .frames import leaves_no_tensors, user_level
-from .functions.shape import stack
 from .node import GradientEdge, gradient_edge
 from .ops.cast import to_device, to_dtype
+from .ops.join import stack
 from .variable import Variable
 
 TensorOrTensors = Any

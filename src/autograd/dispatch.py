@@ -11,6 +11,7 @@ NOTE [ The path of an op ]
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from .record import Record
 from .variable import Variable
 
 SCALARS = (bool, int, float, complex)
+# Casts an op's inputs, as soon as some code has run under autocast: set by autocast_mode.py, which stands above.
+cast_arguments: Callable[[Record, tuple[Any, ...]], tuple[Any, ...]] | None = None
 
 
 class Op(Record):
@@ -49,6 +52,8 @@ class Op(Record):
 
 def apply(op: Record, *args: Any) -> Any:
     """Run an op on tensors (first) and attributes (after them), and record it if a gradient may be asked for."""
+    if cast_arguments is not None:
+        args = cast_arguments(op, args)
     if not events.observers:
         return _apply(op, *args)
     with events.span("op", op.name, op):
@@ -58,31 +63,53 @@ def apply(op: Record, *args: Any) -> Any:
 def _apply(op: Record, *args: Any) -> Any:
     tensors = args[: op.inputs]
     device = common_device(op.name, tensors)
-    arrays = [tensor._array if isinstance(tensor, Variable) else tensor for tensor in tensors]
-    results = execute(op, device, arrays + list(args[op.inputs :]), "activation")
-    wrap = Variable._tensor_class._wrap
-    outs = [wrap(array, storage) for array, storage in results]
+    tensor_class = Variable._tensor_class
+    given = [value._array if isinstance(value, tensor_class) else value for value in tensors]
+    given += args[op.inputs :]
     state = current()
+    if state.followers:
+        results = _followed(op, device, given, tensors, state.followers)
+    else:
+        results = execute(op, device, given, "activation")
+    wrap = tensor_class._wrap
+    outs = [wrap(array, storage) for array, storage in results]
     if state.inference:
         for out in outs:
             out._storage.mark_inference()
     elif op.differentiable and state.grad_enabled:
-        needs = tuple([isinstance(tensor, Variable) and tensor._requires_grad for tensor in tensors])
+        needs = tuple([isinstance(tensor, tensor_class) and tensor._requires_grad for tensor in tensors])
         if True in needs:
-            record(op, needs, tensors, outs, op.attrs(*arrays, *args[op.inputs :]), device)
+            record(op, needs, tensors, outs, op.attrs(*given), device)
     return outs[0] if op.outputs == 1 else tuple(outs[: op.outputs])
+
+
+def _followed(
+    op: Record, device: Device, args: list[Any], tensors: tuple[Any, ...], followers: tuple[Any, ...]
+) -> list[tuple[Any, Storage]]:
+    """`execute`, unless one of those who follow ops has the results; all of them are told."""
+    results = None
+    for follower in followers:
+        given = follower.before_op(op.name, tensors)
+        results = results if given is None else given
+    if results is None:
+        results = execute(op, device, args, "activation")
+    for follower in followers:
+        follower.after_op(op.name, tensors, results)
+    return results
 
 
 def execute(op: Record, device: Device, args: list[Any], category: str) -> list[tuple[Any, Storage]]:
     """Compute an op on arrays: its results, auxiliary ones included, each with its storage."""
     source = pool(device)
     take = source.lease if device is not CPU or events.observers else source.lease_or_adopt
-    leased = [take(shape, dtype, category) for shape, dtype in op.infer(*args)]
-    outs = op.arranged([array for array, _ in leased])
-    results = [(array, storage) for array, (_, storage) in zip(outs, leased)]
+    results = [take(shape, dtype, category) for shape, dtype in op.infer(*args)]
+    outs = [array for array, _ in results]
+    if op.rearranges:
+        outs = op.arranged(outs)
+        results = [(array, storage) for array, (_, storage) in zip(outs, results)]
     if device is META:
         return results
-    workspace = op.workspace(*args)
+    workspace = op.workspace(*args) if op.has_workspace else 0
     if workspace:
         with source.charge(workspace):
             op.kernel(backend(device.type), *args, *outs)
@@ -197,11 +224,10 @@ def small_unary(op: Op, x: Any) -> Any:
     dtype = a.dtype
     if a.nbytes >= SMALL_BYTES or (dtype is not FLOAT32 and dtype is not FLOAT64) or not a.ndim:
         return None
-    source = x._storage.pool
-    if source is not (_cpu or cpu_pool()) or events.observers:
+    source, state = x._storage.pool, current()
+    if source is not (_cpu or cpu_pool()) or events.observers or state.followers:
         return None
     out = _adopted(source, op.small(a, order="C"))
-    state = current()
     if x._requires_grad and state.grad_enabled:
         node = x._grad_fn
         edge = (node, x._output_nr) if node is not None else gradient_edge(x)
@@ -219,11 +245,11 @@ def small_binary(op: Op, x: Any, y: Any) -> Any:
         return None
     if (dtype is not FLOAT32 and dtype is not FLOAT64) or not ndim or events.observers:
         return None
-    source = x._storage.pool
-    if source is not y._storage.pool or source is not (_cpu or cpu_pool()):
+    source, state = x._storage.pool, current()
+    if source is not y._storage.pool or source is not (_cpu or cpu_pool()) or state.followers:
         return None
     out = _adopted(source, op.small(a, b) if ndim == 1 else op.small(a, b, order="C"))
-    needs_x, needs_y, state = x._requires_grad, y._requires_grad, current()
+    needs_x, needs_y = x._requires_grad, y._requires_grad
     if (needs_x or needs_y) and state.grad_enabled and op.differentiable:
         edge_x = edge_y = NO_EDGE
         if needs_x:

@@ -23,7 +23,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ..memory import CPU, Device, events
 from ..saved_tensors.saved_variable import Edge
@@ -40,6 +40,7 @@ from .workers import run_on_device, run_on_fresh_thread
 
 # A gradient on its way: an array, or a tensor under create_graph.
 Gradient: TypeAlias = Any
+T = TypeVar("T")
 _task_ids = itertools.count()
 _ties = itertools.count()
 _running: ContextVar[GraphTask | None] = ContextVar("stowgrad_pass", default=None)
@@ -307,8 +308,9 @@ class GraphTask:
                 gradients[number] = call_tensor_hook(self.values, hook, gradients[number], node)
             if retained is not None and gradients[number] is not None:
                 self._accumulate(retained._metadata(), gradients[number], owned=False)
-        for number in self._by_node.get(node, ()):
-            self.captured[node, number] = gradients[number]
+        if not self.accumulate:  # else they are in `grad`, and nobody asks for them here: whoever drops one frees it
+            for number in self._by_node.get(node, ()):
+                self.captured[node, number] = gradients[number]
 
     def _arrive_at_leaf(self, node: AccumulateGrad, gradients: list[Gradient]) -> None:
         try:
@@ -354,6 +356,12 @@ def _watching(node: Any, number: int) -> tuple[list[Callable[[Any], Any]], Any]:
 def current_task() -> GraphTask | None:
     """The innermost pass that runs in this context, or None."""
     return _running.get()
+
+
+def run_in_task(task: GraphTask | None, function: Callable[..., T], *args: Any) -> T:
+    """Call a function, in a context of its own, as part of a pass that runs in another one."""
+    _running.set(task)
+    return function(*args)
 
 
 def current_graph_task_id() -> int:

@@ -4,8 +4,7 @@ NOTE [ Indices ]
 1. Integers, slices, ``...`` and None are basic: they give a view, and a write goes through that view.
 2. Tensors, arrays and lists of integers or bools are advanced: they give a copy. Beside basic ones, the basic ones are
    applied first, as in PyTorch; bools are turned into the integers where they are true.
-3. What advanced indices select is one row after another of the tensor in which their dimensions come first and count as
-   one: indices of several dimensions become numbers of rows.
+3. What several advanced indices select is read from a view of the tensor in which their dimensions come first.
 4. The selected elements stand where the first advanced index stood if all of them stand side by side, first otherwise.
 """
 
@@ -15,17 +14,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..memory import Device
+from ..kernels import backend
+from ..memory import META, Device, pool
 from . import inplace
 from .dispatch import SCALARS
 from .ops.cast import copy_array_to, to_device
-from .ops.overwrite import IndexPut, index_put
+from .ops.elementwise import ne
+from .ops.index_at import index_many, index_put, index_put_accumulate
+from .ops.scatter import index_select
 from .ops.shape import gather, index, permute, reshape
 from .ops.sum_to import expand
 from .record import broadcast_shapes
 from .variable import Variable
 
+_INT64 = np.dtype(np.int64)
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
+
+
+class _Flag:
+    """A bool as an index: a new dimension of size 1, kept if it is true.
+
+    Attributes:
+        index: the numbers to choose along it: 0, or none.
+    """
+
+    def __init__(self, value: bool, device: Device) -> None:
+        self.index = as_indices([0] if value else [], device)
 
 
 def _is_basic(part: Any) -> bool:
@@ -42,15 +56,50 @@ def getitem(tensor: Any, key: Any) -> Any:
     Raises:
         IndexError: for a key out of range or of the wrong type.
     """
-    keys = key if isinstance(key, tuple) else (key,)
+    keys = _as_tuple(key)
     if all(_is_basic(part) for part in keys):
         return index(tensor, tuple(_plain(part) for part in keys))
-    if len(keys) == 1:
-        return gather(tensor, as_indices(keys[0], tensor._storage.device))
-    chosen = _chosen(tensor, keys)
-    rest = chosen.ahead._array.shape[chosen.dims :]
-    found = gather(reshape(chosen.ahead, (chosen.rows, *rest)), chosen.numbers)
-    return permute(reshape(found, (*chosen.shape, *rest)), chosen.back)
+    found = _indices(keys, tensor._storage.device)
+    if len(found) == 1 and not isinstance(found[0], _Flag):
+        return gather(tensor, found[0])
+    source, placed = _basic_first(tensor, found)
+    if len(placed) == 1 and placed[0][1]._array.dtype != bool:
+        return _rows(source, *placed[0])
+    chosen = _chosen(source, placed)
+    selected = index_many(len(placed))(chosen.ahead, *chosen.indices, chosen.covers)
+    return selected if chosen.back == tuple(range(len(chosen.back))) else permute(selected, chosen.back)
+
+
+def _as_tuple(key: Any) -> tuple[Any, ...]:
+    """A key as a tuple of keys; as in PyTorch, a list that holds more than numbers is one, too."""
+    if isinstance(key, list) and any(
+        part is None or part is Ellipsis or isinstance(part, slice | list | tuple | np.ndarray | Variable)
+        for part in key
+    ):
+        return tuple(key)
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _indices(keys: tuple[Any, ...], device: Device) -> list[Any]:
+    """Keys as basic ones, tensors on a device, and flags."""
+    found: list[Any] = []
+    for part in keys:
+        value, array = part, getattr(part, "_array", part)
+        if hasattr(array, "dtype") and array.dtype == bool and not array.ndim:
+            value = bool(array)
+        if isinstance(value, bool | np.bool_):
+            found.append(_Flag(bool(value), device))
+        else:
+            found.append(part if _is_basic(part) else as_indices(part, device))
+    return found
+
+
+def _rows(source: Any, dim: int, indices: Any) -> Any:
+    """The elements along one dimension at the numbers of an integer tensor of any shape."""
+    sizes, numbers = source._array.shape, indices._array
+    _check(numbers, dim, sizes[dim : dim + 1], sizes)
+    found = index_select(source, reshape(indices, (numbers.size,)), dim)
+    return found if numbers.ndim == 1 else reshape(found, (*sizes[:dim], *numbers.shape, *sizes[dim + 1 :]))
 
 
 def setitem(tensor: Any, key: Any, value: Any) -> None:
@@ -60,7 +109,7 @@ def setitem(tensor: Any, key: Any, value: Any) -> None:
         IndexError: as `getitem`.
         RuntimeError: for a value that does not fit, and as in-place operations.
     """
-    keys = key if isinstance(key, tuple) else (key,)
+    keys = _as_tuple(key)
     dtype = tensor._array.dtype
     if not isinstance(value, (Variable, *SCALARS, np.number, np.bool_)):
         array = np.asarray(value).astype(dtype)
@@ -75,7 +124,7 @@ def setitem(tensor: Any, key: Any, value: Any) -> None:
     elif len(keys) == 1 and _is_mask_of_all(keys[0], tensor) and not _ndim(value):
         inplace.masked_fill_(tensor, as_indices(keys[0], tensor._storage.device), value)
     else:
-        _put(tensor, keys, value)
+        put_at(tensor, keys, value)
 
 
 def _basic_target(tensor: Any, keys: tuple[Any, ...], value: Any) -> Any:
@@ -117,47 +166,53 @@ class _Chosen(NamedTuple):
 
     Attributes:
         ahead: the tensor with the indexed dimensions first: a view.
-        dims, rows: how many they are, and the number of rows that they make.
-        numbers: a tensor of the rows' numbers, of any shape.
-        shape: the shape of ``numbers``.
+        indices: tensors of integers.
+        covers: along how many dimensions each of them counts.
+        shape: that to which they broadcast.
         back: the dimensions of ``(*shape, *rest)`` in the order in which they are in the result.
     """
 
     ahead: Any
-    dims: int
-    rows: int
-    numbers: Any
+    indices: list[Any]
+    covers: tuple[int, ...]
     shape: tuple[int, ...]
     back: tuple[int, ...]
 
 
-def _chosen(tensor: Any, keys: tuple[Any, ...]) -> _Chosen:
-    device = tensor._storage.device
-    found = [part if _is_basic(part) else as_indices(part, device) for part in keys]
-    source, placed = _basic_first(tensor, found)
+def _chosen(source: Any, placed: list[tuple[int, Any]]) -> _Chosen:
+    """What advanced indices select, given with the dimensions where they begin."""
     sizes = source._array.shape
     dims: list[int] = []
-    arrays: list[Any] = []
-    for dim, indices in placed:
-        covered = indices._array.ndim if indices._array.dtype == bool else 1
+    found: list[Any] = []
+    covers = tuple([_covers(indices) for _, indices in placed])
+    for (dim, indices), covered in zip(placed, covers, strict=True):
         _check(indices._array, dim, sizes[dim : dim + covered], sizes)
         dims += range(dim, dim + covered)
-        arrays += indices._array.nonzero() if indices._array.dtype == bool else [indices._array]
+        found.append(_where(indices) if indices._array.dtype == bool else indices)
     try:
-        shape = np.broadcast_shapes(*[array.shape for array in arrays])
+        shape = np.broadcast_shapes(*[indices._array.shape for indices in found])
     except ValueError:
-        listed = ", ".join(str(list(array.shape)) for array in arrays)
+        listed = ", ".join(str(list(indices._array.shape)) for indices in found)
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {listed}"
         ) from None
-    numbers = _numbers(arrays, [sizes[dim] for dim in dims], device)
     others = [dim for dim in range(len(sizes)) if dim not in dims]
     ahead = permute(source, (*dims, *others))
-    rows = int(np.prod([sizes[dim] for dim in dims]))
     before = dims[0] if dims == list(range(dims[0], dims[0] + len(dims))) else 0
     lead = len(shape)
     back = (*range(lead, lead + before), *range(lead), *range(lead + before, lead + len(others)))
-    return _Chosen(ahead, len(dims), rows, numbers, shape, back)
+    return _Chosen(ahead, found, covers, shape, back)
+
+
+def _where(mask: Any) -> Any:
+    """Where a mask is true, as numbers that count all of its dimensions as one."""
+    array, device = mask._array, mask._storage.device
+    source, count = pool(device), int(np.count_nonzero(array))
+    numbers, storage = source.lease((count, 1), _INT64, "activation")
+    if device is not META:
+        with source.charge(8 * count + array.size):
+            backend(device.type).nonzero(array.reshape(-1), numbers)
+    return Variable._tensor_class._wrap(numbers.reshape(count), storage)
 
 
 def _basic_first(tensor: Any, keys: list[Any]) -> tuple[Any, list[tuple[int, Any]]]:
@@ -176,6 +231,10 @@ def _basic_first(tensor: Any, keys: list[Any]) -> tuple[Any, list[tuple[int, Any
             placed.append((dim, part))
             basic += [slice(None)] * covered
             dim += covered
+        elif isinstance(part, _Flag):
+            placed.append((dim, part.index))
+            basic.append(None)
+            dim += 1
         elif part is Ellipsis:
             basic += [slice(None)] * missing
             dim += missing
@@ -189,7 +248,7 @@ def _covers(part: Any) -> int:
     """How many dimensions of the tensor an index is for."""
     if isinstance(part, Variable):
         return part._array.ndim if part._array.dtype == bool else 1
-    return 0 if part is None or part is Ellipsis else 1
+    return 0 if part is None or part is Ellipsis or isinstance(part, _Flag) else 1
 
 
 def _check(indices: Any, dim: int, sizes: tuple[int, ...], all_sizes: tuple[int, ...]) -> None:
@@ -205,43 +264,29 @@ def _check(indices: Any, dim: int, sizes: tuple[int, ...], all_sizes: tuple[int,
         raise IndexError(f"index is out of bounds for dimension {dim} with size {sizes[0]}")
 
 
-def _numbers(arrays: list[Any], sizes: list[int], device: Device) -> Any:
-    """Indices of several dimensions as one: a tensor."""
-    wrapped = [array.astype(np.int64) % max(size, 1) for array, size in zip(arrays, sizes, strict=True)]
-    total = wrapped[0]
-    for array, size in zip(wrapped[1:], sizes[1:], strict=True):
-        total = total * size + array
-    if isinstance(total, np.generic):  # of arrays without dimensions
-        total = np.asarray(total)
-    return Variable._tensor_class._wrap(*copy_array_to(total, device, "activation"))
-
-
-def _put(tensor: Any, keys: tuple[Any, ...], value: Any) -> None:
-    """Write where advanced indices look (note, rule 3)."""
-    inplace.check_writable("__setitem__", tensor, value)
-    chosen = _chosen(tensor, keys)
-    target = chosen.ahead
-    rest = target._array.shape[chosen.dims :]
+def put_at(tensor: Any, keys: tuple[Any, ...], value: Any, accumulate: bool = False) -> None:
+    """Write where advanced indices look (note, rule 3), or add there."""
+    name = "index_put_" if accumulate else "__setitem__"
+    inplace.check_writable(name, tensor, value)
+    chosen = _chosen(*_basic_first(tensor, _indices(keys, tensor._storage.device)))
+    target, covers = chosen.ahead, chosen.covers
+    device = target._storage.device
     given = value
     if isinstance(value, Variable):
-        found = (*chosen.shape, *rest)
+        found = (*chosen.shape, *target._array.shape[sum(covers) :])
         given = _arranged(value, tuple(found[dim] for dim in chosen.back), chosen.back)
-        if given._storage.device is not target._storage.device:
-            given = to_device(given, target._storage.device)
-    values, numbers = getattr(given, "_array", given), chosen.numbers._array
+        if given._storage.device is not device:
+            given = to_device(given, device)
+    values, indices = getattr(given, "_array", given), [part._array for part in chosen.indices]
+    op = (index_put_accumulate if accumulate else index_put)(len(indices))
 
     def fill(_: Any) -> list[Any]:
-        if target._storage.device.type != "meta":
-            IndexPut.put(target._array, values, numbers, chosen.dims)
+        if device is not META:
+            op.put(backend(device.type), target._array, values, indices, covers)
         return []
 
-    inplace.write(
-        index_put,
-        (target, given, chosen.numbers),
-        0,
-        lambda: index_put.attrs(target._array, values, numbers, chosen.dims),
-        fill,
-    )
+    operands = (target, given, *chosen.indices)
+    inplace.write(op, operands, 0, lambda: op.attrs(target._array, values, *indices, covers), fill)
 
 
 def _arranged(value: Any, shape: tuple[int, ...], back: tuple[int, ...]) -> Any:
@@ -262,17 +307,25 @@ def _arranged(value: Any, shape: tuple[int, ...], back: tuple[int, ...]) -> Any:
 
 
 def as_indices(key: Any, device: Device) -> Any:
-    """An index tensor on a device, from a tensor, an array or a list.
+    """An index tensor on a device, from a tensor, an array or a sequence; uint8 is a mask, as PyTorch has it still.
 
     Raises:
         IndexError: for anything else.
     """
     if isinstance(key, Variable):
-        return key if key._storage.device is device else to_device(key, device)
-    if isinstance(key, list | np.ndarray):
+        dtype = key._array.dtype
+        if dtype.kind not in "iub" or dtype.name in ("int8", "int16"):
+            raise IndexError(
+                f"tensors used as indices must be integer or bool tensors (int64, int32, uint8), got {dtype}"
+            )
+        key = key if key._storage.device is device else to_device(key, device)
+        return ne(key, 0) if dtype == np.uint8 else key
+    if isinstance(key, list | tuple | range | np.ndarray):
         array = np.asarray(key)
         if array.size == 0:
             array = array.astype(np.int64)
+        if array.dtype == np.uint8:
+            array = array != 0
         if array.dtype.kind in "iub":
             return Variable._tensor_class._wrap(*copy_array_to(array, device, "temporary"))
     raise IndexError(

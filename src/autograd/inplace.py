@@ -25,8 +25,11 @@ from .dispatch import SCALARS, common_device, save
 from .history import check_history, rebase
 from .node import NO_EDGE, Node, gradient_edge, next_number
 from .ops.cast import copy_between, to_dtype
-from .ops.elementwise import Binary, Unary, where
+from .ops.elementwise import where
+from .ops.marks import Marking
 from .ops.overwrite import CopyInto, Overwrite
+from .ops.pointwise import Binary, Unary
+from .ops.pointwise import number as as_operand
 from .ops.promotion import category
 from .random import Generator, default_generator
 from .record import Record, Slot, Spec, broadcast_shapes
@@ -37,7 +40,8 @@ from .view_op import view_of
 Fill = Callable[[Any], list[Any]]
 _BOOL = np.dtype(bool)
 _copy_into = CopyInto()
-_overwrites = {name: Overwrite(name) for name in ("fill", "zero", "normal", "uniform")}
+_DRAWS = ("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "normal", "random", "uniform")
+_overwrites = {name: Overwrite(name) for name in ("fill", "zero", *_DRAWS)}
 
 
 # -- checks ----------------------------------------------------------------------------------------------------------
@@ -84,6 +88,11 @@ def _check_fit(name: str, target: Any, shape: tuple[int, ...], dtype: np.dtype[A
         raise RuntimeError(f"{name}: result type {dtype} can't be cast to the desired output type {target.dtype}")
 
 
+def _check_float(op: Any, target: Any) -> None:
+    if isinstance(op, Unary) and op.to_float and category(target.dtype) < 2:
+        raise RuntimeError(f"{op.name}_: result type float can't be cast to the desired output type {target.dtype}")
+
+
 # -- the write -------------------------------------------------------------------------------------------------------
 
 
@@ -108,6 +117,8 @@ def write(op: Record, tensors: tuple[Any, ...], position: int, attrs: Callable[[
 
 def _write(op: Record, tensors: tuple[Any, ...], position: int, attrs: Callable[[], Any], fill: Fill) -> Any:
     target = tensors[position]
+    for follower in current().followers:
+        follower.written(op.name, tensors, target)
     if is_recorded(target, *tensors):
         _recorded(op, tensors, position, attrs(), fill)
     else:
@@ -233,9 +244,12 @@ def unary_(op: Any, target: Any) -> Any:
     name = f"{op.name}_"
     check_writable(name, target)
     array, device = target._array, target._storage.device
-    if isinstance(op, Unary) and op.to_float and category(array.dtype) < 2:
-        raise RuntimeError(f"{name}: result type float can't be cast to the desired output type {array.dtype}")
+    op = _lightest(op, target)
+    _check_float(op, array)
     specs = op.infer(array)
+    if specs[0][1].kind == "f" and array.dtype.kind == "c":
+        raise RuntimeError(f"In-place {op.name} is not supported for complex tensors.")
+    _check_fit(name, array, *specs[0])
 
     def fill(x: Any) -> list[Any]:
         return _run_into(op, (x,), specs, array, device, False)
@@ -243,17 +257,53 @@ def unary_(op: Any, target: Any) -> Any:
     return write(op, (target,), 0, lambda: op.attrs(array), fill)
 
 
+def _lightest(op: Any, target: Any, *operands: Any) -> Any:
+    """An op, without marks for backward where nothing is recorded."""
+    return op if not isinstance(op, Marking) or is_recorded(target, *operands) else op.unmarked
+
+
+def op_(op: Any, position: int, *args: Any) -> Any:
+    """``op(*args)`` in the memory of the tensor at a position among its inputs."""
+    name = f"{op.name}_"
+    operands, attrs = list(args[: op.inputs]), args[op.inputs :]
+    target = operands[position]
+    check_writable(name, target, *operands)
+    device = common_device(name, tuple(operands))
+    array = target._array
+    op = _lightest(op, *operands[position:], *operands[:position])
+    _check_float(op, array)
+    arrays = [getattr(value, "_array", value) for value in operands]
+    specs = op.infer(*arrays, *attrs)
+    _check_fit(name, array, *specs[0])
+    aliased = False
+    for number, value in enumerate(operands):
+        if isinstance(value, Variable) and number != position:
+            aliased = aliased or value._storage is target._storage
+            if value._array.dtype != array.dtype and category(value._array.dtype) > 1 and is_recorded(target, value):
+                operands[number] = to_dtype(value, array.dtype)  # for the derivative
+
+    def fill(x: Any) -> list[Any]:
+        given = (*arrays[:position], x, *arrays[position + 1 :], *attrs)
+        return _run_into(op, given, specs, array, device, aliased)
+
+    def known() -> Any:
+        return op.attrs(*[getattr(value, "_array", value) for value in operands], *attrs)
+
+    return write(op, tuple(operands), position, known, fill)
+
+
 def binary_(op: Binary, target: Any, other: Any) -> Any:
     """``target = op(target, other)``, in the memory of ``target``."""
     name = f"{op.name}_"
-    if isinstance(other, np.generic):
-        other = other.item()
+    other = as_operand(other)
     check_writable(name, target, other)
     array, value = target._array, other._array if isinstance(other, Variable) else other
     specs = op.infer(array, value)
     _check_fit(name, array, *specs[0])
     device = common_device(name, (target, other))
     operand = other
+    if array.dtype.kind == "u" and isinstance(other, Variable) and value.dtype.kind == "i" and not value.ndim:
+        value = to_dtype(other, array.dtype)._array  # NumPy would compute in a wider dtype, and not write it here
     if isinstance(other, Variable) and other._array.dtype != array.dtype and is_recorded(target, other):
         operand = to_dtype(other, array.dtype)  # for the derivative; the value comes of what was given
     aliased = _overlaps(other, target)
@@ -357,22 +407,29 @@ def checked_fill_value(name: str, target: Any, mask: Any, value: Any) -> Any:
 
 
 def random_(name: str, target: Any, draw: str, generator: Generator | None, **keywords: float) -> Any:
-    """Fill a tensor with random numbers, by the kernel called ``draw``."""
+    """Fill a tensor with random numbers, by the kernel called ``draw``; a complex one part by part."""
     check_writable(name, target)
     source = default_generator() if generator is None else generator
     array, device = target._array, target._storage.device
-    key, counter = source.take(backend("cpu").counter_steps(array.size))
+    parts = 2 if array.dtype.kind == "c" else 1
+    key, counter = source.take(backend("cpu").counter_steps(parts * array.size))
 
     def fill(_: Any) -> list[Any]:
         if device is META:
             return []
         k = backend(device.type)
-        if array.flags.c_contiguous:
-            getattr(k, draw)(array, key=key, counter=counter, **keywords)
-        else:
+        drawn = array
+        if not array.flags.c_contiguous:
             drawn, _ = pool(device).lease(array.shape, array.dtype, "temporary")
+        if parts == 1:
             getattr(k, draw)(drawn, key=key, counter=counter, **keywords)
+        else:
+            settings = {"mean": 0.0, "std": keywords["std"] * 0.5**0.5} if draw == "normal" else keywords
+            getattr(k, draw)(drawn.reshape(-1).view(drawn.real.dtype), key=key, counter=counter, **settings)
+            if keywords.get("mean"):
+                drawn.real += keywords["mean"]
+        if drawn is not array:
             k.copy(drawn, array)
         return []
 
-    return write(_overwrites.get(draw, _overwrites["uniform"]), (target,), 0, _no_attrs, fill)
+    return write(_overwrites.get(name.rstrip("_"), _overwrites["uniform"]), (target,), 0, _no_attrs, fill)

@@ -26,7 +26,7 @@ _STATE_WORDS = 2
 
 
 class Generator:
-    """A stream of random numbers, like ``torch.Generator``.
+    """A stream of random numbers, like ``torch.Generator``; copies and pickles go on from where it is.
 
     Args:
         device: accepted for PyTorch's sake; the numbers are the same on every device.
@@ -81,9 +81,17 @@ class Generator:
 
     def clone(self) -> Generator:
         """Another generator at the same place of the same stream."""
-        twin = Generator(self.device)
-        twin._key, twin._counter = self._key, self._counter
-        return twin
+        return _generator_at(self.device, self._key, self._counter)
+
+    def __reduce__(self) -> Any:
+        return _generator_at, (self.device, self._key, self._counter)
+
+
+def _generator_at(device: Device | str, key: int, counter: int) -> Generator:
+    """A generator at a place of a stream: how copies and pickles are made."""
+    generator = Generator(device)
+    generator._key, generator._counter = key, counter
+    return generator
 
 
 def _to_tensor(words: list[int]) -> Any:
@@ -145,6 +153,18 @@ def manual_seed(seed: int) -> Generator:
     return default_generator()
 
 
+def seed() -> int:
+    """Start all default streams anew from a seed of the system, and return that."""
+    chosen = int.from_bytes(os.urandom(8), "little")
+    manual_seed(chosen)
+    return chosen
+
+
+def initial_seed() -> int:
+    """The seed of this thread's default generator."""
+    return default_generator().initial_seed()
+
+
 def get_rng_state() -> Any:
     """The state of this thread's default generator: a uint64 tensor of two elements."""
     return default_generator().get_state()
@@ -157,6 +177,31 @@ def set_rng_state(state: Any) -> None:
         RuntimeError: if ``state`` is not what `get_rng_state` returns.
     """
     default_generator().set_state(state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """Let a block of code draw without moving this thread's default stream: after it, all is as before.
+
+    ``devices`` is accepted for PyTorch's sake: one stream serves all devices.
+    """
+    if not enabled:
+        yield
+        return
+    generator = default_generator()
+    seed_before, epoch_before, state = _seed, _epoch, (generator._key, generator._counter)
+    try:
+        yield
+    finally:
+        _restore(generator, seed_before, epoch_before, state)
+
+
+def _restore(generator: Generator, seed_before: int, epoch_before: int, state: tuple[int, int]) -> None:
+    global _seed, _epoch
+    _seed, _epoch = seed_before, epoch_before
+    generator._key, generator._counter = state
+    if _replacement.get() is None:
+        _defaults.generator, _defaults.epoch = generator, epoch_before
 
 
 @contextlib.contextmanager

@@ -86,6 +86,9 @@ class Record:
         self.node_name = "".join(part.capitalize() for part in self.name.split("_")) + "Backward0"
         self._plans: dict[tuple[bool, ...], tuple[Slot | None, ...]] = {}
         self._twin: Record | None = None
+        cls = type(self)
+        self.rearranges = cls.arranged is not Record.arranged
+        self.has_workspace = cls.workspace is not Record.workspace
         declare(slot.name for slot in self.saves)
 
     def for_complex(self) -> Record:

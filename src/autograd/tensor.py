@@ -9,26 +9,33 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..memory import CPU, META, Device, as_device, storage_for_user
+from ..memory import CPU, META, Device, storage_for_user
 from ..saved_tensors.state import current
 from .backward import backward
 from .conversions import ConversionMethods
+from .copying import CopyMethods
 from .frames import leaves_no_tensors
 from .hooks import HookTable, RemovableHandle
 from .indexing import getitem, setitem
 from .methods import (
     ActivationMethods,
     ComplexMethods,
+    CreationMethods,
     ElementwiseMethods,
     IndexMethods,
     LinalgMethods,
     Operators,
+    OrderMethods,
+    QueryMethods,
+    RandomMethods,
     ReduceMethods,
     ShapeMethods,
+    SpectrumMethods,
 )
-from .ops.cast import clone, copy_array_to, to_device, to_dtype
-from .ops.promotion import bfloat16, is_floating
+from .ops.cast import copy_array_to
+from .ops.promotion import category, get_default_dtype, is_floating
 from .printing import tensor_text
+from .protocols import NumpyProtocols
 from .variable import Variable
 from .view_op import view_of
 
@@ -38,12 +45,19 @@ class Tensor(
     Operators,
     ElementwiseMethods,
     ActivationMethods,
+    OrderMethods,
+    QueryMethods,
+    RandomMethods,
     ReduceMethods,
     ShapeMethods,
     IndexMethods,
     LinalgMethods,
     ComplexMethods,
+    SpectrumMethods,
+    CreationMethods,
     ConversionMethods,
+    CopyMethods,
+    NumpyProtocols,
 ):
     """An array of one dtype on one device, whose ops are recorded for gradients.
 
@@ -52,15 +66,18 @@ class Tensor(
     """
 
     __slots__ = ()
-    # Arithmetic between a NumPy array and a tensor is the tensor's business: NumPy gives way instead of looping.
-    __array_ufunc__ = None
-    __array_priority__ = 1000
 
     __hash__ = Operators.__hash__
 
     def __new__(cls, data: Any = (), *args: Any, **kwargs: Any) -> Self:
-        """A float32 tensor of a sequence of numbers, like PyTorch's old constructor; prefer `stowgrad.tensor`."""
-        array = np.array(data, np.float32)
+        """A tensor of a sequence of numbers, or uninitialised of some sizes: PyTorch's old constructor.
+
+        Its dtype is the default one; prefer `stowgrad.tensor`.
+        """
+        if isinstance(data, int):
+            array = np.empty((data, *args), get_default_dtype())
+        else:
+            array = np.array(data, get_default_dtype())
         return cls._wrap(array, storage_for_user(array))  # type: ignore[no-any-return]
 
     # -- what it is ---------------------------------------------------------------------------------------------------
@@ -119,7 +136,7 @@ class Tensor(
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating-point one."""
-        return bool(self._array.dtype.kind == "f" or self._array.dtype == bfloat16)
+        return category(self._array.dtype) == 2
 
     def __len__(self) -> int:
         if not self._array.ndim:
@@ -334,32 +351,6 @@ class Tensor(
 
     # -- conversions --------------------------------------------------------------------------------------------------
 
-    def to(self, *args: Any, **kwargs: Any) -> Any:
-        """This tensor on another device, in another dtype, or like another tensor: itself where nothing changes.
-
-        Raises:
-            TypeError: for anything that is neither.
-        """
-        dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
-        kwargs.pop("non_blocking", None)
-        if kwargs:
-            raise TypeError(f"to() got unexpected arguments: {', '.join(kwargs)}")
-        for arg in args:
-            if isinstance(arg, Tensor):
-                dtype, device = arg.dtype, arg.device
-            elif isinstance(arg, Device) or (
-                isinstance(arg, str) and arg.split(":")[0] in ("cpu", "cuda", "sim", "meta")
-            ):
-                device = arg
-            else:
-                dtype = arg
-        result: Any = self
-        if dtype is not None and np.dtype(dtype) != self.dtype:
-            result = to_dtype(result, np.dtype(dtype))
-        if device is not None and as_device(device) is not self.device:
-            result = to_device(result, as_device(device))
-        return result
-
     def item(self) -> Any:
         """The only element as a Python number.
 
@@ -402,32 +393,11 @@ class Tensor(
             )
         return self._array  # type: ignore[no-any-return]
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
-        array = self.numpy()
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            if copy is False:
-                raise ValueError(f"a {array.dtype} tensor cannot become a {np.dtype(dtype)} array without a copy")
-            return array.astype(dtype)
-        return array.copy() if copy else array
-
     def __getitem__(self, key: Any) -> Any:
         return getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         setitem(self, key, value)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if self._grad_fn is not None:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the"
-                " moment; use detach() first"
-            )
-        copy = type(self)._wrap(*copy_array_to(self._array, self.device, self._storage.category))
-        copy._requires_grad = self._requires_grad
-        memo[id(self)] = copy
-        if self._meta is not None and self._meta.grad is not None:
-            copy._metadata().grad = clone(self._meta.grad)
-        return copy
 
     @property
     def is_cuda(self) -> Any:

@@ -2,7 +2,38 @@
 
 from __future__ import annotations
 
-from .checkpoint import checkpoint
-from .region import CheckpointError, is_recomputing
+from ..autograd.recomputing import is_recomputing
+from .checkpoint import checkpoint, set_checkpoint_debug_enabled, set_checkpoint_early_stop
+from .group import GraphExecGroup
+from .listing import print_saved
+from .modules import CheckpointedModules, checkpoint_every, checkpoint_modules
+from .oplog import CheckpointError
+from .selective import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    checkpoint_name,
+    create_selective_checkpoint_contexts,
+    keep_matrix_products,
+    keep_names,
+)
+from .sequential import checkpoint_sequential
 
-__all__ = ["CheckpointError", "checkpoint", "is_recomputing"]
+__all__ = [
+    "CheckpointError",
+    "CheckpointPolicy",
+    "CheckpointedModules",
+    "GraphExecGroup",
+    "SelectiveCheckpointContext",
+    "checkpoint",
+    "checkpoint_every",
+    "checkpoint_modules",
+    "checkpoint_name",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "is_recomputing",
+    "keep_matrix_products",
+    "keep_names",
+    "print_saved",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]

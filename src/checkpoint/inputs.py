@@ -6,7 +6,7 @@ from typing import Any
 
 from ..autograd import Tensor
 from ..autograd.node import gradient_edge
-from ..memory import events
+from ..memory import Storage, events
 from ..saved_tensors.saved_variable import SavedVariable
 from ..saved_tensors.state import current
 
@@ -22,11 +22,15 @@ class SavedInputs:
     """Arguments with every tensor in them, at any depth of lists, tuples and dicts, saved as a node saves its inputs.
 
     So hooks and policies that are active apply to them, and a change in place is noticed.
+
+    Attributes:
+        storages: what held them.
     """
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._args = [_save(value, f"args[{number}]") for number, value in enumerate(args)]
-        self._kwargs = {name: _save(value, name) for name, value in kwargs.items()}
+        self.storages: list[Storage] = []
+        self._args = [self._save(value, f"args[{number}]") for number, value in enumerate(args)]
+        self._kwargs = {name: self._save(value, name) for name, value in kwargs.items()}
 
     def load(self) -> tuple[list[Any], dict[str, Any]]:
         """The arguments again.
@@ -40,20 +44,20 @@ class SavedInputs:
         """What the version check calls the reader."""
         return "checkpoint"
 
+    def _save(self, value: Any, where: str) -> Any:
+        if not isinstance(value, Tensor):
+            return _map(value, lambda part: self._save(part, where))
+        self.storages.append(value._storage)
+        edge = gradient_edge(value)
+        saved = SavedVariable(value, edge if edge[0] is not None else None, -1)
+        if current().hooks or events.observers:
+            saved.pack(value, "checkpoint", where)
+        return _Slot(saved)
+
     def _load(self, value: Any) -> Any:
         if isinstance(value, _Slot):
             return value.saved.tensor(self, Tensor)
         return _map(value, self._load)
-
-
-def _save(value: Any, where: str) -> Any:
-    if not isinstance(value, Tensor):
-        return _map(value, lambda part: _save(part, where))
-    edge = gradient_edge(value)
-    saved = SavedVariable(value, edge if edge[0] is not None else None, -1)
-    if current().hooks or events.observers:
-        saved.pack(value, "checkpoint", where)
-    return _Slot(saved)
 
 
 def _map(value: Any, function: Any) -> Any:

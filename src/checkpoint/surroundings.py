@@ -1,4 +1,4 @@
-"""What a region draws its random numbers from, kept for its second run."""
+"""What a region draws its random numbers from, and what it casts to, kept for its second run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.autocast_mode import casting, current_casting
 from ..autograd.random import Generator, default_generator, drawing_from, replacing, watching
 
 
 class RandomState:
     """The random streams as they are now: stowgrad's that the region draws from, NumPy's global one and Python's.
 
+    What ops cast to under autocast is kept too.
+
     The last two belong to all threads, so they are only touched for a region that draws from them.
     """
 
     def __init__(self) -> None:
+        self._casting = current_casting()
         self._default = default_generator()
         self._begins: dict[Generator, Generator] = {self._default: self._default.clone()}
         self._numpy: Any = np.random.get_state()  # noqa: NPY002  # user code may draw from the global stream
@@ -27,7 +31,7 @@ class RandomState:
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
         """Run a block of code for the first time, and keep where each stream that it draws from began."""
-        with watching(self._note):
+        with watching(self._note), casting(self._casting):
             yield
         if _same_numpy_state(self._numpy, np.random.get_state()):  # noqa: NPY002
             self._numpy = None
@@ -48,7 +52,7 @@ class RandomState:
         if self._python is not None:
             random.setstate(self._python)
         try:
-            with drawing_from(sources[self._default]), replacing(sources):
+            with drawing_from(sources[self._default]), replacing(sources), casting(self._casting):
                 yield
         finally:
             if self._numpy is not None:
@@ -66,11 +70,12 @@ class NoRandomState:
 
     def __init__(self) -> None:
         self.drawn = False
+        self._casting = current_casting()
 
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
         """Run a block of code for the first time."""
-        with watching(self._note):
+        with watching(self._note), casting(self._casting):
             yield
 
     def _note(self, generator: Generator, source: Generator) -> None:
@@ -78,4 +83,4 @@ class NoRandomState:
 
     def restored(self) -> contextlib.AbstractContextManager[None]:
         """Run a block of code on the streams as they happen to be."""
-        return contextlib.nullcontext()
+        return casting(self._casting)

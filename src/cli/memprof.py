@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from ..profiler import MemoryReport, ProfileFormatError, memory_profile, render
-from ..profiler.build import package_version
+from ..profiler.diff import PARTS, compare, diff_to_dict, failures, render_diff
 from ..profiler.json_format import dump, load, schema_text
-from ..profiler.recorder import RECORDS
-from .budgets import Budget, parse_budget
+from .completion import completion
 from .output import CommandError, check_target, note, print_text, terminal_width, write_target
+from .parser import make_parsers
 from .target import Target, run_target, split_target
+from .watch import Watch, can_watch
 
 USAGE_ERROR = 2
 CHECK_FAILED = 3
 _BROKEN_PIPE = 128 + signal.SIGPIPE if hasattr(signal, "SIGPIPE") else 1
-
-_DESCRIPTION = "Record the memory of a stowgrad program: exact peaks by phase, what was live, what was saved."
-_RUN_USAGE = (
-    "memprof run [options] [--] SCRIPT [ARGS ...]\n"
-    "       memprof run [options] -m MODULE [ARGS ...]\n"
-    "       memprof run [options] -c CODE [ARGS ...]"
-)
-_RUN_EPILOG = (
-    "Everything after SCRIPT, MODULE or CODE belongs to the program. The profile and the report are written also when"
-    " it fails, is interrupted or runs out of its memory limit. Exit code: the program's own; 3 if a --budget was"
-    " passed; 2 for wrong usage."
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    parser, run_parser = _parsers()
+    parser, run_parser = make_parsers()
     if not arguments:
         parser.print_help(sys.stderr)
         return USAGE_ERROR
@@ -69,59 +60,10 @@ def _dispatch(arguments: list[str]) -> int:
         options = parser.parse_args(arguments)
     except SystemExit as stop:  # argparse has printed help, a version or an error
         return stop.code if isinstance(stop.code, int) else 0
-    return _report(options) if options.command == "report" else _schema()
-
-
-def _parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    parser = argparse.ArgumentParser("memprof", description=_DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("-V", "--version", action="version", version=f"memprof {package_version()}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{run,report,schema}")
-
-    run = commands.add_parser(
-        "run", help="run a program and record it", usage=_RUN_USAGE, epilog=_RUN_EPILOG, allow_abbrev=False
-    )
-    run.add_argument("-o", "--output", metavar="FILE", help="the profile; default memprof-NAME-PID.json, - is stdout")
-    run.add_argument("-f", "--force", action="store_true", help="overwrite an existing file")
-    run.add_argument(
-        "--record", choices=RECORDS, default="ledger", help="peaks: figures only; ledger: also what was saved (default)"
-    )
-    run.add_argument(
-        "--budget",
-        action="append",
-        default=[],
-        type=_budget,
-        metavar="[PHASE=]SIZE",
-        help="fail with exit code 3 if a device's tracked peak (in that phase) is larger; may be repeated",
-    )
-    run.add_argument("-q", "--quiet", action="store_true", help="print no report and no notes")
-    _add_rendering(run)
-
-    report = commands.add_parser("report", help="print a recorded profile", allow_abbrev=False)
-    report.add_argument("file", metavar="FILE", help="a profile that `memprof run` wrote; - is stdin")
-    report.add_argument("--json", action="store_true", help="print JSON instead of text")
-    _add_rendering(report)
-
-    commands.add_parser("schema", help="print the JSON schema of profiles", allow_abbrev=False)
-    return parser, run
-
-
-def _add_rendering(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--top", type=_natural, default=6, metavar="N", help="how many blocks and rows to list (6)")
-    parser.add_argument("--width", type=_natural, metavar="N", help="columns; default: the terminal's, or 100")
-    parser.add_argument("--bytes", action="store_true", help="exact bytes instead of KiB, MiB and GiB")
-
-
-def _natural(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
-    return int(text)
-
-
-def _budget(text: str) -> Budget:
-    try:
-        return parse_budget(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    if options.command == "completion":
+        print_text(completion(parser, options.shell).rstrip())
+        return 0
+    return _COMMANDS[options.command](options)
 
 
 # -- run ---------------------------------------------------------------------------------------------------------------
@@ -130,14 +72,25 @@ def _budget(text: str) -> Budget:
 def _run(options: argparse.Namespace, target: Target) -> int:
     output = options.output or f"memprof-{target.short_name()}-{os.getpid()}.json"
     check_target(output, options.force)
-    profile = memory_profile(record=options.record)
-    with profile:
+    if options.fail_above is not None and options.baseline is None:
+        raise CommandError("--fail-above compares with --baseline FILE; name one")
+    baseline = None if options.baseline is None else _read(options.baseline)
+    profile = memory_profile(options.record, max_events=options.max_events, stacks=options.stacks, steps=options.steps)
+    watch = Watch(profile, options.budget) if options.watch and can_watch(sys.stderr) else nullcontext()
+    with profile, watch:
         code = run_target(target)
     report = profile.report(target.command(), code)
-    failures = [failure for budget in options.budget for failure in budget.failures(report)]
+    failed = [failure for budget in options.budget for failure in budget.failures(report)]
+    shown = sys.stderr if output == "-" else sys.stdout
     try:
         if not options.quiet:
-            print_text(_rendered(report, options), sys.stderr if output == "-" else sys.stdout)
+            print_text(_rendered(report, options), shown)
+        if baseline is not None:
+            changes = compare(baseline, report)
+            failed += [] if options.fail_above is None else failures(changes, options.fail_above)
+            if not options.quiet:
+                names = options.baseline, "this run"
+                print_text("\n" + render_diff(baseline, report, changes, names, _width(options)), shown)
         write_target(output, dump(report), options.force)
     except CommandError as error:
         note(f"memprof: error: {error}")
@@ -145,22 +98,61 @@ def _run(options: argparse.Namespace, target: Target) -> int:
     else:
         if output != "-" and not options.quiet:
             note(f"wrote {output}   next: memprof report {output}")
-    for failure in failures:
+    for failure in failed:
         note(f"memprof: {failure}")
-    return CHECK_FAILED if failures else code
+    return CHECK_FAILED if failed else code
+
+
+def _width(options: argparse.Namespace) -> int:
+    return options.width or terminal_width()
 
 
 def _rendered(report: MemoryReport, options: argparse.Namespace) -> str:
-    return render(report, width=options.width or terminal_width(), top=options.top, exact=options.bytes)
+    return render(
+        report,
+        width=_width(options),
+        top=None if getattr(options, "blocks", None) else options.top,
+        exact=options.bytes,
+        phase=getattr(options, "phase", None),
+        group_by=getattr(options, "group_by", None),
+    )
 
 
-# -- report and schema -------------------------------------------------------------------------------------------------
+# -- what was recorded before ------------------------------------------------------------------------------------------
 
 
 def _report(options: argparse.Namespace) -> int:
     report = _read(options.file)
     print_text(dump(report).rstrip() if options.json else _rendered(report, options))
     return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    if options.old == options.new == "-":
+        raise CommandError("only one of the profiles can come from stdin")
+    old, new = _read(options.old), _read(options.new)
+    # A failure may concern phases, also where they are not shown.
+    failed = [] if options.fail_above is None else failures(compare(old, new, ("phase",)), options.fail_above)
+    changes = compare(old, new, [part for part in PARTS if part in options.by])
+    if options.json:
+        print_text(json.dumps(diff_to_dict(changes, failed), indent=1))
+    else:
+        print_text(render_diff(old, new, changes, (options.old, options.new), _width(options)))
+        if options.fail_above is not None and not failed:
+            print_text(f"ok: no phase grew by more than {options.fail_above}")
+    for failure in failed:
+        note(f"memprof: {failure}")
+    return CHECK_FAILED if failed else 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    report = _read(options.file)
+    failed = [failure for budget in options.budget for failure in budget.failures(report)]
+    for failure in failed if not options.quiet else ():
+        note(f"memprof: {failure}")
+    if not failed and not options.quiet:
+        print_text(f"ok: {len(options.budget)} budget{'' if len(options.budget) == 1 else 's'} kept")
+    return CHECK_FAILED if failed else 0
 
 
 def _read(name: str) -> MemoryReport:
@@ -174,6 +166,14 @@ def _read(name: str) -> MemoryReport:
         raise CommandError(f"{'stdin' if name == '-' else name}: {error}") from None
 
 
-def _schema() -> int:
+def _schema(options: argparse.Namespace) -> int:
     print_text(schema_text().rstrip())
     return 0
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "report": _report,
+    "diff": _diff,
+    "check": _check,
+    "schema": _schema,
+}

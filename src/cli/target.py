@@ -20,7 +20,10 @@ from typing import Literal
 from .output import CommandError, note
 
 # Options of `memprof run` that take a value, which is no name of a script.
-_WITH_VALUE = ("-o", "--output", "--record", "--budget", "--top", "--width")
+_WITH_VALUE = (
+    *("-o", "--output", "--record", "--steps", "--stacks", "--max-events", "--budget", "--baseline", "--fail-above"),
+    *("--top", "--width"),
+)
 _FAILED = 1
 _INTERRUPTED = 130
 _SIGNALS = tuple(number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None)

@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 from . import functional, init, modules, utils
-from .modules import (
-    GELU,
-    CrossEntropyLoss,
-    Dropout,
-    Embedding,
-    Identity,
-    LayerNorm,
-    Linear,
-    Module,
-    ModuleDict,
-    ModuleList,
-    MSELoss,
-    ReLU,
-    Sequential,
-)
+from .modules import *
 from .parameter import Buffer, Parameter
+from .uninitialized import UninitializedBuffer, UninitializedParameter
 
 __all__ = [
-    "GELU",
     "Buffer",
-    "CrossEntropyLoss",
-    "Dropout",
-    "Embedding",
-    "Identity",
-    "LayerNorm",
-    "Linear",
-    "MSELoss",
-    "Module",
-    "ModuleDict",
-    "ModuleList",
     "Parameter",
-    "ReLU",
-    "Sequential",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "functional",
     "init",
     "modules",
     "utils",
 ]
+__all__ += modules.__all__
+__all__.sort()

@@ -4,33 +4,67 @@ NOTE [ Arenas ]
 1. The file is removed from its directory as it is made, so nothing is left there however the process ends.
 2. An `Extent` owns its part and frees it when it dies. That may happen anywhere, also in the cyclic collector while the
    arena allocates, so freeing takes no lock: it appends to a deque, which the next allocation reads.
-3. After a fork the child may read: it has the file open. It never writes to the parent's arena nor frees a part of it;
-   whoever packs in the child opens an arena of its own.
-4. Arrays are written and read in place, without a copy, whatever their size.
+3. After a fork parent and child may read what was saved before: both have the file open. So neither writes anything
+   new to it; whoever saves next, on either side, opens an arena of its own. The child frees no part of the old one.
+4. A value is copied into staging memory, and a thread writes it from there: what is written to the value afterwards
+   changes nothing. A value that is larger than all staging memory is written at once, a piece at a time.
+5. Room on the disk is reserved before a value is accepted, so a full disk is an error of the op that saves. A write
+   that fails in the background leaves its value in staging memory, from which it is read; the next save raises the
+   error.
+6. Values are needed in the order opposite to that of saving. Reading one has another thread read those that were saved
+   before it, as far as staging memory goes. A value whose write hasn't ended is taken from staging memory.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import tempfile
 import threading
-import zlib
+import traceback
+import weakref
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from ..memory import format_size
-from ..saved_tensors.payload import as_bytes, byte_runs
+from ..memory import CPU, format_size, pool
+from ..saved_tensors.payload import PACKED, SCRATCH, as_bytes, byte_runs
+from .file import NamelessFile
 from .free_list import FreeList
+from .pages import PAGE, HostArray, checksum, gather, is_aligned, lease_pages, pieces, scatter, whole_pages
+from .worker import Worker
 
-HostArray: TypeAlias = np.ndarray[Any, Any]
+_PIECE = 1 << 20
+# How many values that were saved before the one that is read are looked at for some to read ahead.
+_LOOK_BACK = 256
 
-# Parts start at pages, so that a later direct transfer needs no other layout.
-_PAGE = 4096
-_POSITIONED = hasattr(os, "preadv")
+
+# How often this process and its ancestors have forked.
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_count_fork)
+
+
+class Ahead:
+    """Pages that are read before they are asked for.
+
+    Attributes:
+        pages: where they are read to.
+        arrived: set when the reading has ended.
+        good: whether they are there.
+    """
+
+    __slots__ = ("__weakref__", "arrived", "good", "pages")
+
+    def __init__(self, pages: HostArray) -> None:
+        self.pages = pages
+        self.arrived = threading.Event()
+        self.good = False
 
 
 class Extent:
@@ -38,23 +72,31 @@ class Extent:
 
     Attributes:
         start: where in the file it begins.
-        nbytes: bytes written.
+        nbytes: bytes of the value.
+        number: how many were saved before it.
+        checksum: of its pages, or None if it isn't known.
+        staging: the pages in memory, until they are written.
+        ahead: the pages in memory, when they were read ahead.
         place: ``"disk"``.
     """
 
-    __slots__ = ("arena", "checksum", "nbytes", "start")
+    __slots__ = ("__weakref__", "ahead", "arena", "checksum", "nbytes", "number", "staging", "start")
 
     place = "disk"
 
-    def __init__(self, arena: Arena, start: int, nbytes: int) -> None:
+    def __init__(self, arena: Arena, start: int, nbytes: int, number: int) -> None:
         self.arena = arena
         self.nbytes = nbytes
+        self.number = number
         self.checksum: int | None = None
+        self.staging: HostArray | None = None
+        self.ahead: Ahead | None = None
         self.start = start
 
     def release(self) -> None:
         """Free the part now."""
         start, self.start = self.start, -1
+        self.staging = self.ahead = None
         if start >= 0:
             self.arena.free(start, self.nbytes)
 
@@ -66,33 +108,59 @@ class Arena:
     """A temporary file that holds packed values (NOTE [ Arenas ]).
 
     Args:
-        directory: where; the system's directory for temporary files by default.
+        directory: where.
         limit: the most bytes that it may take.
-        checksum: whether each part is checked when it is read.
+        checked: whether each part is checked when it is read.
+        staging: the most bytes of staging memory for writing, and as many for reading ahead; 0 does all at once.
+
+    Attributes:
+        written_bytes, read_bytes: what went to the file and came from it.
 
     Raises:
         FileNotFoundError, NotADirectoryError, PermissionError, OSError: if no file can be made there.
     """
 
-    def __init__(
-        self, directory: str | os.PathLike[str] | None = None, limit: int | None = None, checksum: bool = False
-    ) -> None:
-        self.directory = os.fspath(tempfile.gettempdir() if directory is None else directory)
+    def __init__(self, directory: str, limit: int | None, checked: bool, staging: int) -> None:
+        self.directory = directory
         self.limit = limit
-        self.checksum = checksum
+        self.checked = checked
+        self.staging = staging
         self.pid = os.getpid()
-        self._file = _nameless_file(self.directory)
+        self._born = _forks
+        self.written_bytes = 0
+        self.read_bytes = 0
+        try:
+            self.file = NamelessFile(directory, limit)
+        except OSError as error:
+            raise explained(error, "cannot make a file in this directory", directory) from error
         self._parts = FreeList()
+        self._most = 0
         self._freed: deque[tuple[int, int]] = deque()
         self._lock = threading.RLock()
+        self._extents: weakref.WeakValueDictionary[int, Extent] = weakref.WeakValueDictionary()
+        self._saved = 0
+        self._writer = Worker("disk-writer")
+        self._reader = Worker("disk-reader")
+        self._writing = _Bytes()
+        self._ahead: list[weakref.ref[Ahead]] = []
+        self._failure: OSError | None = None
+
+    @property
+    def takes(self) -> bool:
+        """Whether it may be written: not after a fork (note, rule 3)."""
+        return self._born == _forks and self.pid == os.getpid()
+
+    def another(self) -> Arena:
+        """One like it, to be used from a fork on."""
+        return Arena(self.directory, self.limit, self.checked, self.staging)
 
     def close(self) -> None:
         """Close the file; its extents can't be read any more."""
-        self._file.close()
+        self.file.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            self._file.close()
+        if hasattr(self, "file"):
+            self.file.close()
 
     def used_bytes(self) -> int:
         """Bytes of the file that extents take, in whole pages."""
@@ -101,20 +169,23 @@ class Arena:
             return self._parts.taken
 
     def file_bytes(self) -> int:
-        """The size of the file: the most that was taken at any time."""
-        return os.fstat(self._file.fileno()).st_size
+        """How far into the file extents have reached: the most that was taken at any time."""
+        return self._most
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     def free(self, start: int, nbytes: int) -> None:
         """Take a part back (note, rule 2). Not for users: a dying `Extent` calls it."""
         if os.getpid() == self.pid:
-            self._freed.append((start, _pages(nbytes)))
+            self._freed.append((start, whole_pages(nbytes)))
 
     def _allocate(self, nbytes: int) -> Extent:
-        size = _pages(nbytes)
+        size = whole_pages(nbytes)
         with self._lock:
             self._settle()
+            if self.limit is not None and self._parts.taken + size > self.limit:
+                self._writer.drain()  # it holds what it writes, also where nobody else does any more
+                self._settle()
             if self.limit is not None and self._parts.taken + size > self.limit:
                 raise OSError(
                     errno.ENOSPC,
@@ -122,40 +193,122 @@ class Arena:
                     f" ({format_size(self._parts.taken)} in use); raise limit= or save less",
                     self.directory,
                 )
-            return Extent(self, self._parts.take(size), nbytes)
+            extent = Extent(self, self._parts.take(size), nbytes, self._saved)
+            try:
+                self.file.reserve(self._parts.end)
+            except OSError as error:
+                extent.release()
+                raise explained(error, f"could not write {nbytes:,} bytes", self.directory) from error
+            self._most = max(self._most, self._parts.end)
+            self._saved += 1
+            self._extents[extent.number] = extent
+            return extent
 
     def _settle(self) -> None:
         while self._freed:
             self._parts.give(*self._freed.popleft())
 
-    # -- transfers -----------------------------------------------------------------------------------------------------
+    # -- writing -------------------------------------------------------------------------------------------------------
 
     def write(self, arrays: Sequence[HostArray]) -> Extent:
         """Store the elements of some arrays, of any strides, in C order one after the other.
 
         Raises:
-            OSError: if the limit or the disk is full or the file can't be written; nothing stays allocated.
+            OSError: if the limit or the disk is full, the file can't be written, or a write before this one failed in
+                the background; nothing stays allocated.
         """
-        if os.getpid() != self.pid:
+        if not self.takes:
             raise RuntimeError("an arena is written only by the process that made it; make a new one after a fork")
+        self._raise_failure()
         extent = self._allocate(sum(array.nbytes for array in arrays))
-        checksum = 0
         try:
-            position = extent.start
-            for array in arrays:
-                for run in _runs(array):
-                    self._write_all(run, position)
-                    position += run.nbytes
-                    if self.checksum:
-                        checksum = zlib.crc32(run.data, checksum)
+            if not self._write_behind(extent, arrays):
+                self._write_now(extent, arrays)
         except BaseException as error:
-            extent.release()  # the traceback would keep it
+            extent.release()  # the traceback would keep it, and the memory that it was written from
+            traceback.clear_frames(error.__traceback__)
             if isinstance(error, OSError):
-                raise _explained(error, f"could not write {extent.nbytes:,} bytes", self.directory) from error
+                raise explained(error, f"could not write {extent.nbytes:,} bytes", self.directory) from error
             raise
-        if self.checksum:
-            extent.checksum = checksum
         return extent
+
+    def synchronize(self) -> None:
+        """Wait until all is written, and nothing is being read ahead any more.
+
+        Raises:
+            OSError: if a write failed in the background.
+        """
+        self._writer.drain()
+        self._reader.drain()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            what = "an earlier write failed; its value is still in memory"
+            raise explained(failure, what, self.directory) from failure
+
+    def _write_behind(self, extent: Extent, arrays: Sequence[HostArray]) -> bool:
+        """Copy a value and leave the rest to the writer; False if there isn't enough staging memory."""
+        size = whole_pages(extent.nbytes)
+        if size > self.staging:
+            return False
+        writing = self._writing
+        self._writer.wait_until(lambda: writing.total() + size <= self.staging)
+        if not _has_room(size):
+            self._writer.drain()  # the values that wait are gone from memory then, and this one is written at once
+            return False
+        staging = lease_pages(extent.nbytes, PACKED)
+        gather(arrays, staging)
+        extent.staging = staging
+        writing.add(size)
+        self._writer.submit(_write_job(weakref.ref(extent), writing, size))
+        return True
+
+    def _write_now(self, extent: Extent, arrays: Sequence[HostArray]) -> None:
+        """Write a value through memory of a piece's size."""
+        if len(arrays) != 1 or not arrays[0].flags.c_contiguous:
+            self._write_gathered(extent, arrays)
+            return
+        source = as_bytes(arrays[0])
+        piece = lease_pages(min(_PIECE, extent.nbytes), SCRATCH)
+        for start, stop in pieces(extent.nbytes, _PIECE):
+            pages = piece[: whole_pages(stop - start)]
+            pages[: stop - start] = source[start:stop]
+            pages[stop - start :] = 0
+            self.write_pages(extent, pages, start)
+
+    def _write_gathered(self, extent: Extent, arrays: Sequence[HostArray]) -> None:
+        piece = lease_pages(min(_PIECE, extent.nbytes), SCRATCH)
+        start = filled = 0
+        for array in arrays:
+            for run in byte_runs(array):
+                taken = 0
+                while taken < run.size:
+                    more = min(run.size - taken, piece.size - filled)
+                    piece[filled : filled + more] = run[taken : taken + more]
+                    taken, filled = taken + more, filled + more
+                    if filled == piece.size:
+                        self.write_pages(extent, piece, start)
+                        start, filled = start + filled, 0
+        if filled:
+            pages = piece[: whole_pages(filled)]
+            pages[filled:] = 0
+            self.write_pages(extent, pages, start)
+
+    def write_pages(self, extent: Extent, pages: HostArray, start: int) -> None:
+        """Write pages of an extent, ``start`` bytes into it. Not for users."""
+        self.file.write(pages, extent.start + start)
+        self.written_bytes += pages.nbytes
+        if self.checked:
+            extent.checksum = ((extent.checksum or 0) + checksum(pages, start // PAGE)) % 2**64
+
+    def failed(self, error: OSError) -> None:
+        """Note a failure of the background (note, rule 5). Not for users."""
+        if self._failure is None:
+            self._failure = error
+
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def read(self, extent: Extent, outs: Sequence[HostArray]) -> None:
         """Fill contiguous arrays with what `write` stored.
@@ -163,73 +316,154 @@ class Arena:
         Raises:
             OSError: if the file can't be read or isn't what was written.
         """
-        checksum = 0
-        position = extent.start
+        staging = extent.staging
+        if staging is not None:  # its write is under way, or failed
+            scatter(staging, 0, outs)
+        elif not self._take_ahead(extent, outs):
+            self._read_now(extent, outs)
+        if self.staging and os.getpid() == self.pid:
+            self._read_ahead(extent.number)
+
+    def _read_now(self, extent: Extent, outs: Sequence[HostArray]) -> None:
+        total = 0
+        whole = as_bytes(outs[0]) if len(outs) == 1 and is_aligned(outs[0]) else None
+        piece: HostArray | None = None
+        for start, stop in pieces(whole_pages(extent.nbytes), _PIECE):
+            if whole is not None and stop <= extent.nbytes:
+                total += self.read_pages(extent, whole[start:stop], start)
+                continue
+            piece = lease_pages(stop - start, SCRATCH) if piece is None else piece
+            total += self.read_pages(extent, piece[: stop - start], start)
+            scatter(piece[: stop - start], start, outs)
+        self.check(extent, total)
+
+    def read_pages(self, extent: Extent, pages: HostArray, start: int) -> int:
+        """Read pages of an extent, ``start`` bytes into it, and give their checksum. Not for users."""
         try:
-            for out in outs:
-                run = as_bytes(out)
-                self._read_all(run, position)
-                position += run.nbytes
-                if extent.checksum is not None:
-                    checksum = zlib.crc32(run.data, checksum)
+            self.file.read(pages, extent.start + start)
         except OSError as error:
-            raise _explained(error, f"could not read {extent.nbytes:,} bytes", self.directory) from error
-        if extent.checksum is not None and checksum != extent.checksum:
+            raise explained(error, f"could not read {extent.nbytes:,} bytes", self.directory) from error
+        self.read_bytes += pages.nbytes
+        return 0 if extent.checksum is None else checksum(pages, start // PAGE)
+
+    def check(self, extent: Extent, total: int) -> None:
+        """Compare the checksum of all that was read of an extent. Not for users.
+
+        Raises:
+            OSError: if it isn't that of what was written.
+        """
+        total %= 2**64
+        if extent.checksum is not None and total != extent.checksum:
             raise OSError(
                 errno.EIO,
                 f"save_on_disk: damaged data: {extent.nbytes:,} bytes at offset {extent.start:,} have checksum"
-                f" {checksum:08x}, written was {extent.checksum:08x}",
+                f" {total:016x}, written was {extent.checksum:016x}",
                 self.directory,
             )
 
-    def _write_all(self, run: HostArray, position: int) -> None:
-        done = 0
-        while done < run.nbytes:
-            written = self._write_some(run[done:], position + done)
-            if not written:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            done += written
+    def _take_ahead(self, extent: Extent, outs: Sequence[HostArray]) -> bool:
+        """Use what was read ahead; False if there is none, or it is no good: reading again says why."""
+        ahead = extent.ahead
+        if ahead is None or os.getpid() != self.pid:
+            return False
+        self._reader.wait_until(ahead.arrived.is_set)
+        extent.ahead = None
+        if ahead.good:
+            scatter(ahead.pages, 0, outs)
+        return ahead.good
 
-    def _read_all(self, run: HostArray, position: int) -> None:
-        done = 0
-        while done < run.nbytes:
-            got = self._read_some(run[done:], position + done)
-            if not got:
-                raise OSError(errno.EIO, f"the file ends {run.nbytes - done:,} bytes early")
-            done += got
-
-    def _write_some(self, run: HostArray, position: int) -> int:
-        if _POSITIONED:
-            return os.pwrite(self._file.fileno(), run.data, position)
+    def _read_ahead(self, number: int) -> None:
+        """Have the values read that were saved before a value, the last one first (note, rule 6)."""
         with self._lock:
-            self._file.seek(position)
-            return int(self._file.write(run.data))
+            room = self.staging - self._bytes_ahead(number)
+            for before in range(number - 1, max(number - 1 - _LOOK_BACK, -1), -1):
+                extent = self._extents.get(before)
+                if extent is None or extent.staging is not None or extent.ahead is not None or extent.start < 0:
+                    continue
+                size = whole_pages(extent.nbytes)
+                room -= size
+                if room < 0 or not _has_room(size):
+                    return
+                extent.ahead = ahead = Ahead(lease_pages(size, SCRATCH))
+                self._ahead.append(weakref.ref(ahead))
+                self._reader.submit(_read_job(weakref.ref(extent), weakref.ref(ahead)))
 
-    def _read_some(self, run: HostArray, position: int) -> int:
-        if _POSITIONED:
-            return os.preadv(self._file.fileno(), [run.data], position)
+    def _bytes_ahead(self, number: int) -> int:
+        """Bytes that are read ahead, after those were dropped that the pass has left behind."""
+        for passed in range(number, min(number + _LOOK_BACK, self._saved)):
+            extent = self._extents.get(passed)
+            if extent is not None:
+                extent.ahead = None
+        alive = [(reference, reference()) for reference in self._ahead]
+        self._ahead = [reference for reference, ahead in alive if ahead is not None]
+        return sum(ahead.pages.nbytes for _, ahead in alive if ahead is not None)
+
+
+class _Bytes:
+    """A number that several threads change."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._total = 0
+
+    def add(self, nbytes: int) -> None:
         with self._lock:
-            self._file.seek(position)
-            return int(self._file.readinto(run.data))
+            self._total += nbytes
+
+    def total(self) -> int:
+        return self._total
 
 
-def _runs(array: HostArray) -> Iterable[HostArray]:
-    return (as_bytes(array),) if array.flags.c_contiguous else byte_runs(array)
+def _write_job(reference: weakref.ref[Extent], writing: _Bytes, size: int) -> Callable[[], None]:
+    """What the writer does: it holds neither the value nor the arena until it begins."""
+
+    def job() -> None:
+        extent = reference()
+        try:
+            staging = None if extent is None else extent.staging
+            if extent is not None and staging is not None:
+                extent.arena.write_pages(extent, staging, 0)
+                extent.staging = None
+        except OSError as error:
+            assert extent is not None
+            extent.arena.failed(error)
+        except BaseException as error:
+            assert extent is not None
+            extent.arena.failed(OSError(errno.EIO, f"the writer was stopped by {type(error).__name__}: {error}"))
+            raise
+        finally:
+            writing.add(-size)
+
+    return job
 
 
-def _pages(nbytes: int) -> int:
-    return max(-(-nbytes // _PAGE), 1) * _PAGE
+def _read_job(reference: weakref.ref[Extent], target: weakref.ref[Ahead]) -> Callable[[], None]:
+    """What the reader does; a failure is left to whoever reads the value."""
+
+    def job() -> None:
+        extent, ahead = reference(), target()
+        if extent is None or ahead is None:
+            return
+        try:
+            extent.arena.check(extent, extent.arena.read_pages(extent, ahead.pages, 0))
+            ahead.good = True
+        except OSError:
+            pass
+        finally:
+            ahead.arrived.set()
+
+    return job
 
 
-def _nameless_file(directory: str) -> Any:
-    try:
-        os.stat(os.path.join(directory, ""))  # says what is wrong with the directory, not with a file in it
-        return tempfile.TemporaryFile(buffering=0, dir=directory, prefix="stowgrad-")
-    except OSError as error:
-        raise _explained(error, "cannot make a file in this directory", directory) from error
+def _has_room(nbytes: int) -> bool:
+    """Whether so many bytes fit under the host's limit with nothing given up for them."""
+    of = pool(CPU)
+    limit = of.get_limit()
+    return limit is None or of.held_bytes() + nbytes <= limit
 
 
-def _explained(error: OSError, what: str, directory: str) -> OSError:
+def explained(error: OSError, what: str, directory: str) -> OSError:
     """The same error, with what was tried: its type follows from its number."""
     reason = error.strerror or str(error)
-    return OSError(error.errno or errno.EIO, f"save_on_disk: {what}: {reason}", directory)
+    prefix = "" if reason.startswith("save_on_disk: ") else f"save_on_disk: {what}: "
+    return OSError(error.errno or errno.EIO, f"{prefix}{reason}", directory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.tensor import Tensor
-from .optimizer import Group, Optimizer, Params
+from .optimizer import Group, Optimizer, Params, check_ranges, hints
 from .state import STEP, new_step, zeros_like
 
 
@@ -21,6 +21,7 @@ class Adam(Optimizer):
         amsgrad: whether the largest mean square so far takes the place of the present one (Reddi et al., 2018): a third
             value for each element.
         maximize: whether the objective is maximized.
+        foreach, capturable, differentiable, fused: see `Optimizer`.
         decoupled_weight_decay: whether the decay acts on the parameters, not the gradient: AdamW.
 
     Raises:
@@ -39,7 +40,11 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
         amsgrad: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
         super().__init__(
@@ -52,18 +57,12 @@ class Adam(Optimizer):
                 "amsgrad": amsgrad,
                 "maximize": maximize,
                 "decoupled_weight_decay": decoupled_weight_decay,
+                **hints(differentiable, foreach=foreach, capturable=capturable, fused=fused),
             },
         )
 
     def check_group(self, group: Group) -> None:
-        for name, what in (("lr", "learning rate"), ("eps", "epsilon value"), ("weight_decay", "weight_decay value")):
-            if not group[name] >= 0.0:
-                raise ValueError(f"Invalid {what}: {group[name]}")
-        if len(group["betas"]) != 2:
-            raise ValueError(f"betas must be a pair, got {group['betas']}")
-        for index, beta in enumerate(group["betas"]):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        check_ranges(group, "lr", "eps", "betas", "weight_decay")
 
     def initial_state(self, param: Tensor, group: Group) -> dict[str, Any]:
         state = {STEP: new_step(), "exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}
@@ -71,18 +70,18 @@ class Adam(Optimizer):
             state["max_exp_avg_sq"] = zeros_like(param)
         return state
 
-    def update(self, kernels: Any, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
+    def update(self, kernels: Any, param: Any, grad: Any, group: Group, state: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
-        step = state[STEP]._array
+        step = state[STEP]
         kernels.adamw_step(
-            param._array,
-            grad._array,
-            state["exp_avg"]._array,
-            state["exp_avg_sq"]._array,
-            state["max_exp_avg_sq"]._array if group["amsgrad"] else None,
+            param,
+            grad,
+            state["exp_avg"],
+            state["exp_avg_sq"],
+            state["max_exp_avg_sq"] if group["amsgrad"] else None,
             lr=float(group["lr"]),
-            beta1=beta1,
-            beta2=beta2,
+            beta1=float(beta1),
+            beta2=float(beta2),
             eps=group["eps"],
             weight_decay=group["weight_decay"],
             step=int(step) + 1,
@@ -114,5 +113,22 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )

@@ -19,13 +19,14 @@ from ..autograd.tensor import Tensor
 from ..kernels import backend
 from ..memory import events
 from ..saved_tensors.mutation import before_write
-from .state import packed_groups, packed_state, unpacked_groups, unpacked_state
+from .state import STEP, Form, packed_groups, packed_state, real_values, unpacked_groups, unpacked_state
+from .step_hooks import Hooked
 
 Group: TypeAlias = dict[str, Any]
 Params: TypeAlias = Iterable[Tensor] | Iterable[Group]
 
 
-class Optimizer:
+class Optimizer(Hooked):
     """Base class of optimizers, like ``torch.optim.Optimizer``.
 
     Args:
@@ -41,9 +42,16 @@ class Optimizer:
         ValueError: for no parameters at all, one that is given twice, or one that is not a leaf.
 
     A subclass defines `check_group`, `initial_state` and `update`; or it overrides `step`.
+
+    The classes here take PyTorch's ``foreach``, ``fused`` and ``capturable`` too, and keep them in the groups, but they
+    choose nothing: every update is one fused kernel. ``differentiable=True`` is refused.
     """
 
+    # Values of a state that are one number for the whole parameter: float32 on the CPU, whatever the parameter is.
+    scalars: frozenset[str] = frozenset({STEP})
+
     def __init__(self, params: Params, defaults: Mapping[str, Any]) -> None:
+        super().__init__()
         self.defaults = dict(defaults)
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[Group] = []
@@ -93,9 +101,26 @@ class Optimizer:
         """The state of a parameter before its first update; empty if it has none."""
         return {}
 
-    def update(self, kernels: Any, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
-        """Change one parameter: call a kernel on the arrays."""
+    def update(self, kernels: Any, param: Any, grad: Any, group: Group, state: dict[str, Any]) -> None:
+        """Change one parameter: call a kernel.
+
+        Args:
+            kernels: those of the parameter's device.
+            param, grad: arrays; of complex numbers as pairs of real ones.
+            group: the settings.
+            state: arrays, where the parameter's state has tensors. New numbers go into these.
+        """
         raise NotImplementedError(f"{type(self).__name__} defines neither update() nor step()")
+
+    def arrays(self, param: Tensor, state: dict[str, Any]) -> dict[str, Any]:
+        """What `update` is given as the state of a parameter."""
+        return {name: real_values(value) if isinstance(value, Tensor) else value for name, value in state.items()}
+
+    def state_form(self, name: str, param: Tensor) -> Form:
+        """Shape, dtype and device of a tensor in a parameter's state; None for a shape or dtype that may be any."""
+        if name in self.scalars:
+            return Form.number()
+        return Form(tuple(param.shape), param.dtype, param.device)
 
     # -- stepping ------------------------------------------------------------------------------------------------------
 
@@ -126,12 +151,17 @@ class Optimizer:
             for param, _, _ in work:
                 before_write(param._storage)
             for param, grad, group in work:
-                state = self.state.get(param, {})
-                self.update(backend(param.device.type), param, grad, group, state)
-                for written in (param, *state.values()):
-                    if isinstance(written, Tensor):
-                        written._storage.version += 1
+                self._update(param, grad, group)
         return loss
+
+    def _update(self, param: Tensor, grad: Tensor, group: Group) -> None:
+        """Update one parameter, whose state is there."""
+        state = self.state.get(param, {})
+        arrays = self.arrays(param, state)
+        self.update(backend(param.device.type), real_values(param), real_values(grad), group, arrays)
+        for written in (param, *state.values()):
+            if isinstance(written, Tensor):
+                written._storage.version += 1
 
     def _prepare(self, work: list[tuple[Tensor, Tensor, Group]]) -> None:
         """Make the states that are missing, all or none (NOTE [ A step ], rule 1)."""
@@ -155,8 +185,17 @@ class Optimizer:
 
         The tensors in it are those of the optimizer, not copies.
         """
+        for hook in tuple(self._state_dict_pre_hooks.values()):
+            hook(self)
         numbers = {param: number for number, param in enumerate(self._all_params())}
-        return {"state": packed_state(self.state, numbers), "param_groups": packed_groups(self.param_groups, numbers)}
+        result: dict[str, Any] = {
+            "state": packed_state(self.state, numbers),
+            "param_groups": packed_groups(self.param_groups, numbers),
+        }
+        for hook in tuple(self._state_dict_post_hooks.values()):
+            returned = hook(self, result)
+            result = result if returned is None else returned
+        return result
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *, copy: bool = True) -> None:
         """Take over state and settings.
@@ -170,15 +209,21 @@ class Optimizer:
             KeyError: if ``state_dict`` lacks ``"state"`` or ``"param_groups"``.
             ValueError: if it doesn't fit these parameters, or a setting is out of range; nothing was changed then.
         """
+        state_dict = dict(state_dict)
+        for hook in tuple(self._load_pre_hooks.values()):
+            returned = hook(self, state_dict)
+            state_dict = state_dict if returned is None else returned
         groups = unpacked_groups(state_dict["param_groups"], self.param_groups, self.defaults)
         for group in groups:
             self.check_group(group)
         numbered = dict(enumerate(self._all_params()))
         saved_numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
         renumbered = dict(zip(saved_numbers, numbered.values(), strict=True))
-        state = unpacked_state(state_dict["state"], renumbered, copy)
+        state = unpacked_state(state_dict["state"], renumbered, copy, self.state_form)
         self.param_groups = groups
         self.state = defaultdict(dict, state)
+        for hook in tuple(self._load_post_hooks.values()):
+            hook(self)
 
     def _all_params(self) -> list[Tensor]:
         return [param for group in self.param_groups for param in group["params"]]
@@ -197,3 +242,39 @@ def _listed(params: Any, what: str) -> list[Any]:
     if isinstance(params, set | frozenset):
         raise TypeError(f"{what} must come in an order that is the same in every run; got a set")
     return list(params)
+
+
+def hints(differentiable: bool = False, **chosen: Any) -> dict[str, Any]:
+    """PyTorch's choices of an implementation, as settings.
+
+    Raises:
+        NotImplementedError: for ``differentiable=True``.
+        RuntimeError: for both of ``foreach`` and ``fused``.
+    """
+    if differentiable:
+        raise NotImplementedError("differentiable=True: an update is one kernel, which autograd does not record")
+    if chosen.get("foreach") and chosen.get("fused"):
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    return {**chosen, "differentiable": False}
+
+
+def check_ranges(group: Group, *names: str) -> None:
+    """See that settings are not negative, and a pair of betas from 0 up to, but not, 1.
+
+    Raises:
+        ValueError: for one that is.
+    """
+    for name in names:
+        if name == "betas":
+            if len(group["betas"]) != 2:
+                raise ValueError(f"betas must be a pair, got {group['betas']}")
+            for index, beta in enumerate(group["betas"]):
+                if not 0.0 <= beta < 1.0:
+                    raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        elif name == "lr" and isinstance(group["lr"], Tensor) and group["lr"].numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        elif not group[name] >= 0.0:
+            raise ValueError(f"Invalid {_NAMES.get(name, name + ' value')}: {group[name]}")
+
+
+_NAMES = {"lr": "learning rate", "eps": "epsilon value"}

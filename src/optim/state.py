@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,38 @@ def zeros_like(param: Tensor) -> Tensor:
     return tensor
 
 
-def new_step() -> Tensor:
-    """The counter of a parameter that was never updated."""
-    tensor = leased((), _STEP_DTYPE, CPU)
-    tensor._array.fill(0)
+def full_like(param: Tensor, value: complex) -> Tensor:
+    """A tensor of one value of a parameter's shape, dtype and device for its state."""
+    tensor = buffer_like(param)
+    tensor._array.fill(value)
     return tensor
+
+
+def new_step(value: float = 0.0) -> Tensor:
+    """The counter of a parameter that was never updated, or another number of its state."""
+    tensor = leased((), _STEP_DTYPE, CPU)
+    tensor._array.fill(value)
+    return tensor
+
+
+def real_values(tensor: Tensor) -> Any:
+    """A tensor's array; complex numbers as pairs of real ones, along one more axis."""
+    array = tensor._array
+    return array if array.dtype.kind != "c" else array[..., None].view(array.real.dtype)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a tensor of a state looks like; None for a shape that may be any, or for the dtype that it has."""
+
+    shape: tuple[int, ...] | None
+    dtype: np.dtype[Any] | None
+    device: Device
+
+    @classmethod
+    def number(cls) -> Form:
+        """One number for the whole parameter."""
+        return cls((), _STEP_DTYPE, CPU)
 
 
 # -- PyTorch's form ----------------------------------------------------------------------------------------------------
@@ -89,9 +117,18 @@ def unpacked_groups(
 
 
 def unpacked_state(
-    saved: Mapping[int, Mapping[str, Any]], numbered: Mapping[int, Tensor], copy: bool
+    saved: Mapping[int, Mapping[str, Any]],
+    numbered: Mapping[int, Tensor],
+    copy: bool,
+    form: Callable[[str, Tensor], Form],
 ) -> dict[Tensor, dict[str, Any]]:
-    """States by parameter, as the parameters need them: their shape, device and, for floating values, dtype.
+    """States by parameter, as the parameters need them.
+
+    Args:
+        saved: the states by parameter number.
+        numbered: the parameters by number.
+        copy: whether tensors are copied even where they could be kept.
+        form: what the tensor of a name looks like for a parameter. Integers keep their dtype.
 
     Raises:
         ValueError: if there is a state for no parameter, or one of another shape; all of them are named.
@@ -102,34 +139,37 @@ def unpacked_state(
         if param is None:
             complaints.append(f"state for parameter {number}, which the optimizer does not have")
             continue
-        complaints += [
-            f"{name} of parameter {number}: shape {list(value.shape)}, expected {list(param.shape)}"
-            for name, value in values.items()
-            if isinstance(value, Tensor) and name != STEP and tuple(value.shape) != tuple(param.shape)
-        ]
+        for name, value in values.items():
+            if isinstance(value, Tensor):
+                shape = form(name, param).shape
+                if shape is not None and tuple(value.shape) != shape and not (shape == () and value.numel() == 1):
+                    complaints.append(
+                        f"{name} of parameter {number}: shape {list(value.shape)}, expected {list(shape)}"
+                    )
     if complaints:
         raise ValueError("loaded state dict doesn't fit the optimizer's parameters:\n\t" + "\n\t".join(complaints))
     with no_grad():
         return {
-            numbered[number]: {name: _fitted(name, value, numbered[number], copy) for name, value in values.items()}
+            numbered[number]: {
+                name: _fitted(value, form(name, numbered[number]), copy) for name, value in values.items()
+            }
             for number, values in saved.items()
         }
 
 
-def _fitted(name: str, value: Any, param: Tensor, copy: bool) -> Any:
-    if name == STEP and isinstance(value, int | float):
-        step = new_step()
-        step._array.fill(value)
-        return step
+def _fitted(value: Any, form: Form, copy: bool) -> Any:
+    if form == Form.number() and isinstance(value, int | float):
+        return new_step(value)
+    if isinstance(value, list):
+        return [_fitted(part, form, copy) for part in value]
     if not isinstance(value, Tensor):
         return value
-    if name == STEP:
-        dtype, device = _STEP_DTYPE, CPU
-    else:
-        dtype, device = (param.dtype if value.is_floating_point() else value.dtype), param.device
-    if not copy and value.dtype == dtype and value.device == device and value._array.flags.c_contiguous:
+    keeps_dtype = form.dtype is None or not (value.is_floating_point() or value.is_complex())
+    dtype = value.dtype if keeps_dtype and form != Form.number() else form.dtype
+    shape = tuple(value.shape) if form.shape is None else form.shape
+    if not copy and value.dtype == dtype and value.device == form.device and value._array.flags.c_contiguous:
         value._storage.pool.relabel(value._storage, "optimizer_state")
         return value
-    fitted = leased(tuple(value.shape), dtype, device)
-    fitted.copy_(value)
+    fitted = leased(shape, dtype or value.dtype, form.device)
+    fitted.copy_(value.reshape(shape))
     return fitted

@@ -6,7 +6,9 @@ from .json_format import ProfileFormatError
 from .model import (
     Boundary,
     DeviceUse,
+    Hint,
     Holder,
+    Leak,
     LiveBlock,
     MemoryReport,
     Overhead,
@@ -17,6 +19,7 @@ from .model import (
     Saved,
     SavedRow,
     Site,
+    Timeline,
 )
 from .profile import memory_profile, phase, step
 from .text import render
@@ -24,7 +27,9 @@ from .text import render
 __all__ = [
     "Boundary",
     "DeviceUse",
+    "Hint",
     "Holder",
+    "Leak",
     "LiveBlock",
     "MemoryReport",
     "Overhead",
@@ -36,6 +41,7 @@ __all__ = [
     "Saved",
     "SavedRow",
     "Site",
+    "Timeline",
     "memory_profile",
     "phase",
     "render",

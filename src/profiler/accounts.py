@@ -16,60 +16,18 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from ..memory import CATEGORIES, Device
+from .block import Block
+from .holders import Names
+from .leaks import StepLeaks
 from .ledger import StepLedger
+from .log import FREE, GRAPH, MODULE, NODE, PHASE, RELABEL, SAVE, Event, Logs
 from .model import PHASES
 from .sites import RawSite
 
 _INDEX = {name: index for index, name in enumerate(CATEGORIES)}
 _SHORTEST_JOURNAL = 4096
 _MOST_RECORDS = 8192
-
-
-class Block:
-    """A live storage: what it is, and where it was allocated."""
-
-    __slots__ = (
-        "category",
-        "device",
-        "dtype",
-        "id",
-        "module",
-        "name",
-        "nbytes",
-        "op",
-        "phase",
-        "saved_by",
-        "shape",
-        "site",
-        "step",
-        "t_ns",
-        "unshared",
-    )
-
-    def __init__(self, storage: Any, op: str, module: str, site: RawSite | None, t_ns: int) -> None:
-        owner = storage()
-        self.id: int = storage.id
-        self.nbytes: int = storage.nbytes
-        self.category: str = storage.category
-        self.device: Device = storage.pool.device
-        self.shape = getattr(owner, "shape", None)
-        self.dtype = getattr(owner, "dtype", None)
-        self.op = op
-        self.module = module
-        self.site = site
-        self.t_ns = t_ns
-        self.step = 0
-        self.phase = "setup"
-        self.name = ""
-        self.saved_by: tuple[str, str] | None = None
-        self.unshared: tuple[int, int] | None = None
-
-    def share(self, step: int, nbytes: int) -> int:
-        """How much of a kept value of ``nbytes`` no other save of that step has counted yet."""
-        left = self.nbytes if self.unshared is None or self.unshared[0] != step else self.unshared[1]
-        taken = min(nbytes, left)
-        self.unshared = (step, left - taken)
-        return taken
+_MOST_KEPT = 65536
 
 
 class PhaseRecord:
@@ -110,6 +68,7 @@ class Account:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.used = 0
+        self.begin_bytes = 0
         self.is_used = False  # whether anything was allocated here since the recording began
         self.categories = [0] * len(CATEGORIES)
         self.records: dict[str, PhaseRecord] = {}  # of the current step, by phase
@@ -118,6 +77,7 @@ class Account:
         self.peak_record = self.record
         self.peak_categories = self.categories[:]
         self.peak_block: Block | None = None
+        self.peak_names: Names = {}
         self.journal: list[Undo] | None = []
         self.frozen: dict[int, tuple[Block, str]] = {}
 
@@ -177,9 +137,10 @@ class Book:
 
     Args:
         by_row: whether the ledger keeps rows.
+        logs: where events are logged, or None.
     """
 
-    def __init__(self, by_row: bool) -> None:
+    def __init__(self, by_row: bool, logs: Logs | None = None) -> None:
         self.accounts: dict[Device, Account] = {}
         self.live: dict[int, Block] = {}
         self.step = 0
@@ -191,6 +152,14 @@ class Book:
         self.dropped = 0
         self.ledger = StepLedger(0, by_row)
         self.ledgers: dict[int, StepLedger] = {}
+        self.logs = logs
+        self.names: Names = {}  # the user's variables, as far as they were looked at
+        self.leaks = StepLeaks()
+        self._kept: dict[int, list[Block]] = {}  # by the node that keeps them
+        self._being_saved: list[Block] = []
+        self.disk_bytes = self.disk_peak = 0  # what savers keep in files
+        self._on_disk: dict[int, int] = {}  # by the node that keeps it
+        self._disk_being_saved = 0
         self._by_row = by_row
         self._open_steps = 0
         self._since = 0
@@ -217,26 +186,46 @@ class Book:
         account.categories[index] += block.nbytes
         account.is_used = True
         account.rises(block)
+        if account.peak_block is block:
+            account.peak_names = self.names
+        self._log(block)
         if account.journal is not None and len(account.journal) > _SHORTEST_JOURNAL:
             account.freeze_if_long(self.live)
+
+    def number_from(self, step: int) -> None:
+        """Number the steps from there on; for a recording that has not begun."""
+        self.step = self.ledger.step = step
 
     def begin_here(self, now: int) -> None:
         """What is live now was live before the recording."""
         self._since = now
         for account in self.accounts.values():
             account.record.begin_ns = now
-            account.record.begin_bytes = account.used
+            account.record.begin_bytes = account.begin_bytes = account.used
             account.is_used = False
+        if self.logs is not None:
+            self.logs.begin(self.step, self.live.values(), self.phase, now)
 
-    def free(self, id_: int) -> None:
-        """A block is no longer live; one that is not known (it died while the recording began) is ignored."""
+    def _log(self, event: Event) -> None:
+        if self.logs is not None and self.logs.current is not None:
+            self.logs.current.add(event)
+
+    def free(self, id_: int, by: str = "") -> None:
+        """A block is no longer live; one that is not known (it died while the recording began) is ignored.
+
+        Args:
+            id_: the storage's id.
+            by: the op or node in which it died.
+        """
         block = self.live.get(id_)
         if block is None:
             return
         account = self.accounts[block.device]
         if account.journal is not None:
             account.journal.append((block,))
+        block.until = by
         index = _INDEX[block.category]
+        self._log((FREE, block))
         del self.live[id_]
         account.used -= block.nbytes
         account.categories[index] -= block.nbytes
@@ -251,6 +240,7 @@ class Book:
         account = self.accounts[block.device]
         if account.journal is not None:
             account.journal.append((block, block.category))
+        self._log((RELABEL, block, block.category, category))
         before, after = _INDEX[block.category], _INDEX[category]
         block.category = category
         account.categories[before] -= block.nbytes
@@ -275,6 +265,8 @@ class Book:
         if phase == "backward" and "backward" not in self.phases:
             self.ledger.backward_ends()
             self.default = "other"  # gradients are live now: this is no forward until something is recorded again
+        if phase == "forward" and not self.phases:
+            self.default = "forward"  # up to backward, whatever follows belongs to it
         if phase == "optimizer" and not self._open_steps:
             self._next_step(now)
         self._switch(now)
@@ -303,6 +295,7 @@ class Book:
             return
         self.settle(now)
         self.phase = phase
+        self._log((PHASE, phase, now))
         for account in self.accounts.values():
             account.enter(self.step, phase, now)
 
@@ -322,6 +315,12 @@ class Book:
         self.ledger.close()
         self.ledgers[self.step] = self.ledger
         self._prune()
+        self.leaks.look(self.live.values(), self.step, self.names)
+        if self.logs is not None:
+            self.logs.end({account.peak_record.step for account in self.accounts.values()})
+        self._kept = {}
+        self._on_disk = {}
+        self.disk_bytes = 0
         self.step += 1
         self.steps_done += 1
         self.ledger = StepLedger(self.step, self._by_row)
@@ -329,6 +328,8 @@ class Book:
         self.phase = self.phases[-1] if self.phases else self.default
         for account in self.accounts.values():
             account.enter(self.step, self.phase, now)
+        if self.logs is not None:
+            self.logs.begin(self.step, self.live.values(), self.phase, now)
 
     def _prune(self) -> None:
         """Keep the ledgers that a report may show, and of many phase records the highest and the latest."""
@@ -355,13 +356,61 @@ class Book:
 
     # -- saved values and names ----------------------------------------------------------------------------------------
 
-    def saved(self, record: Any, module: str) -> None:
+    def saved(self, record: Any, module: str, site: RawSite | None) -> None:
         """A value was saved for backward."""
         block = self.live.get(record.storage_id)
-        if block is not None and block.saved_by is None and record.policy == "keep":
-            block.saved_by = (record.op, record.slot)
+        if block is not None and record.policy == "keep":
+            if block.saved_by is None:
+                block.saved_by = (record.op, record.slot)
+            block.savers += 1
+            self._being_saved.append(block)
+        if record.offloaded_bytes and "disk" in record.policy:
+            self.disk_bytes += record.offloaded_bytes
+            self.disk_peak = max(self.disk_peak, self.disk_bytes)
+            self._disk_being_saved += record.offloaded_bytes
+        self._log((SAVE, block, record.policy, record.resident_bytes))
         if "recompute" not in self.phases:  # what recomputation saves was counted when it was dropped in forward
-            self.ledger.saved(record, module, block)
+            self.ledger.saved(record, module, block, site)
+
+    def recorded(self, number: int, inputs: tuple[int, ...]) -> None:
+        """A node was added to the graph: what was saved since the last one is its."""
+        if self._being_saved:
+            self._kept[number] = self._being_saved
+            self._being_saved = []
+            if len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        if self._disk_being_saved:
+            self._on_disk[number] = self._disk_being_saved
+            self._disk_being_saved = 0
+        self._log((GRAPH, number, inputs))
+
+    def node_begins(self, number: int) -> None:
+        """A node of the graph runs in backward."""
+        self._log((NODE, number, True, False))
+
+    def node_ends(self, number: int, released: bool, now: int) -> None:
+        """A node has run, and let go of what it saved or not."""
+        self._log((NODE, number, False, released))
+        if released:
+            for block in self._kept.pop(number, ()):
+                block.savers -= 1
+                block.released_ns = now
+            self.disk_bytes -= self._on_disk.pop(number, 0)
+
+    def module(self, path: str, begins: bool) -> None:
+        """A module's forward begins or ends."""
+        self._log((MODULE, path, begins))
+
+    def know(self, names: Names) -> None:
+        """The user's variables were looked at; what they hold now they held at a peak that was just reached."""
+        self.names = names
+
+    def name_peak(self, names: Names) -> None:
+        """The user's variables were looked at right after a new peak."""
+        self.names = names
+        for account in self.accounts.values():
+            if account.peak_record is account.record:
+                account.peak_names = names
 
     def unpacked(self, record: Any, nanoseconds: int) -> None:
         """A saved value was read."""

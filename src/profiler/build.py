@@ -6,18 +6,25 @@ import os
 import platform as python_platform
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
+from time import perf_counter_ns
 
 import numpy as np
 
 from ..memory import CATEGORIES, available_bytes, pool
-from .accounts import Account, Block, Book, PhaseRecord
+from .accounts import Account, Book, PhaseRecord
+from .attribution import Lines, live_block
+from .block import Block
+from .hints import find_hints
+from .holders import referrers
 from .ledger import StepLedger
 from .model import (
     Boundary,
     DeviceUse,
     Holder,
+    Leak,
     LiveBlock,
     MemoryReport,
     Overhead,
@@ -25,10 +32,10 @@ from .model import (
     PeakAt,
     PhasePeak,
     Saved,
-    Site,
 )
 from .recorder import Recorder
-from .sites import RawSite, resolve
+from .sites import resolve
+from .timeline import timeline
 
 
 def build_report(recorder: Recorder, command: Sequence[str], started: datetime, exit_code: int | None) -> MemoryReport:
@@ -48,17 +55,26 @@ def build_report(recorder: Recorder, command: Sequence[str], started: datetime, 
         duration_ns=recorder.elapsed_ns(),
         record=recorder.record,
         steps=book.steps_done,
-        devices=tuple(_device(one) for one in accounts) or (DeviceUse("cpu", 0),),
+        devices=(tuple(_device(one) for one in accounts) or (DeviceUse("cpu", 0),)) + _disk(book),
         phases=tuple(_phase(record, origin) for record in book.records() if record.device in devices),
         peak=peak,
         saved=ledger.report() if ledger is not None else Saved(0),
-        overhead=Overhead(recorder.events, recorder.profiler_ns, recorder.nbytes(), book.dropped),
+        overhead=_overhead(recorder),
         boundary=_boundary(ledger, account, book),
         resident=recorder.resident.report(),
         exit_code=exit_code,
+        leaks=_leaks(book),
+        hints=() if account is None else find_hints(book, account),
+        timeline=None if account is None or recorder.record != "all" else timeline(book, account, origin),
         platform=_platform(),
         options={"record": recorder.record},
     )
+
+
+def _overhead(recorder: Recorder) -> Overhead:
+    logs = recorder.book.logs
+    dropped = 0 if logs is None else logs.total_dropped()
+    return Overhead(recorder.events, recorder.profiler_ns, recorder.nbytes(), recorder.book.dropped, dropped)
 
 
 def package_version() -> str:
@@ -92,7 +108,11 @@ def _importance(account: Account) -> tuple[bool, bool, int]:
 def _device(account: Account) -> DeviceUse:
     device = account.device
     total = available_bytes() if device.type == "cpu" else None
-    return DeviceUse(str(device), account.peak, total, pool(device).get_limit())
+    return DeviceUse(str(device), account.peak, total, pool(device).get_limit(), account.begin_bytes)
+
+
+def _disk(book: Book) -> tuple[DeviceUse, ...]:
+    return (DeviceUse("disk", book.disk_peak),) if book.disk_peak else ()
 
 
 def _by_category(totals: Sequence[int]) -> dict[str, int]:
@@ -127,10 +147,10 @@ def _peak(account: Account | None, book: Book, origin: int) -> Peak:
     if account is None or account.peak_block is None:
         device = "cpu" if account is None else str(account.device)
         return Peak(device, 0, "setup", 0, PeakAt(0, "", ""), {}, ())
-    record = account.peak_record
-    lines: dict[RawSite | None, Site | None] = {}
+    record, at = account.peak_record, account.peak_block.t_ns
+    lines = Lines()
     live = [
-        _live_block(block, category, record.phase, lines)
+        live_block(block, category, record.phase, at, account.peak_names, lines, is_older=block.t_ns <= origin)
         for block, category in account.at_peak(book.live).values()
         if block.nbytes
     ]
@@ -140,52 +160,45 @@ def _peak(account: Account | None, book: Book, origin: int) -> Peak:
         step=record.step,
         phase=record.phase,
         nbytes=account.peak,
-        at=_at(account.peak_block, account.peak_block.t_ns, origin),
+        at=_at(account.peak_block, at, origin),
         by_category=_by_category(account.peak_categories),
         live=tuple(live),
     )
 
 
-def _live_block(block: Block, category: str, peak_phase: str, lines: dict[RawSite | None, Site | None]) -> LiveBlock:
-    if block.site not in lines:
-        lines[block.site] = resolve(block.site)
-    site = lines[block.site]
-    return LiveBlock(
-        id=block.id,
-        nbytes=block.nbytes,
-        category=category,
-        name=block.name or _description(block),
-        module=block.module,
-        op=block.op,
-        site=site,
-        step=block.step,
-        phase=block.phase,
-        held_by=(_holder(block, category, peak_phase, site),),
-    )
+def live_since(recorder: Recorder) -> tuple[LiveBlock, ...]:
+    """What was allocated since a recording began and is still live, the largest first."""
+    recorder.settle()
+    lines, now = Lines(), perf_counter_ns()
+    blocks = [block for block in recorder.book.live.values() if block.t_ns > recorder.started_ns and block.nbytes]
+    held = referrers(frozenset(block.id for block in blocks)) if blocks else {}
+    found = []
+    for block in blocks:
+        one = live_block(block, block.category, "", now, {}, lines, is_older=False)
+        texts = held.get(block.id)
+        found.append(replace(one, held_by=tuple(Holder("python", text) for text in texts)) if texts else one)
+    return tuple(sorted(found, key=lambda one: (-one.nbytes, one.id)))
 
 
-def _description(block: Block) -> str:
-    """What a block is, for one that has no name: its op, shape and dtype."""
-    shape = "" if block.shape is None else "x".join(map(str, block.shape)) or "scalar"
-    dtype = "" if block.dtype is None else str(block.dtype)
-    return " ".join(part for part in (block.op, shape, dtype) if part)
-
-
-def _holder(block: Block, category: str, peak_phase: str, site: Site | None) -> Holder:
-    """Who keeps a block alive, as far as its events tell."""
-    if category in ("parameter", "buffer", "gradient"):
-        return Holder("module", f"{category} {block.name}".rstrip())
-    if category in ("optimizer_state", "optimizer_temporary"):
-        return Holder("optimizer", block.op or "step")
-    if block.saved_by is not None:
-        return Holder("saved_tensor", ": ".join(block.saved_by), site)
-    if category == "saved_packed":
-        return Holder("saved_tensor", f"packed, {block.op}" if block.op else "packed", site)
-    if category == "input":
-        return Holder("python", "memory of the user's own", site)
-    if category == "temporary" or (block.phase == peak_phase and peak_phase in ("backward", "recompute")):
-        return Holder("engine", block.op or "backward", site)
-    return Holder("unknown", "", site)
+def _leaks(book: Book) -> tuple[Leak, ...]:
+    found, lines = [], Lines()
+    for blocks in book.leaks.found():
+        largest = max(blocks, key=lambda block: block.nbytes)
+        one = live_block(largest, largest.category, "", perf_counter_ns(), book.leaks.names, lines, is_older=False)
+        found.append(
+            Leak(
+                nbytes=sum(block.nbytes for block in blocks),
+                count=len(blocks),
+                steps=tuple(sorted({block.step for block in blocks})),
+                category=one.category,
+                name=one.name,
+                module=one.module,
+                op=one.op,
+                site=one.site,
+                held_by=one.held_by,
+            )
+        )
+    return tuple(found)
 
 
 # -- saved values ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ from typing import Any
 from .model import (
     Boundary,
     DeviceUse,
+    Hint,
     Holder,
+    Leak,
     LiveBlock,
     MemoryReport,
     Overhead,
@@ -25,6 +27,7 @@ from .model import (
     Saved,
     SavedRow,
     Site,
+    Timeline,
 )
 
 SCHEMA = "stowgrad.memprof/1"
@@ -42,6 +45,15 @@ _ROW_KEYS = {
     "pack_ns": "pack_ns",
     "unpack_ns": "unpack_ns",
     "unpacks": "unpacks",
+    "shared_bytes": "shared_bytes",
+}
+_HINT_KEYS = {
+    "code": "code",
+    "text": "text",
+    "peak_before_bytes": "peak_before_bytes",
+    "peak_after_bytes": "peak_after_bytes",
+    "phase": "phase",
+    "is_exact": "exact",
 }
 _TOTAL_KEYS = {
     "step": "step",
@@ -101,7 +113,7 @@ def to_dict(report: MemoryReport) -> dict[str, Any]:
         "steps": report.steps,
         "overhead": {
             "events": overhead.events,
-            "dropped_events": 0,
+            "dropped_events": overhead.dropped_events,
             "dropped_phases": overhead.dropped_phases,
             "profiler_ns": overhead.profiler_ns,
             "profiler_bytes": overhead.profiler_bytes,
@@ -111,11 +123,11 @@ def to_dict(report: MemoryReport) -> dict[str, Any]:
         "peak": _peak(report.peak, frames),
         "saved": {
             "totals": {key: getattr(saved, field) for field, key in _TOTAL_KEYS.items()},
-            "rows": [{key: getattr(row, field) for field, key in _ROW_KEYS.items()} for row in saved.rows],
+            "rows": [_saved(row, frames) for row in saved.rows],
         },
         "timeline": _timeline(report),
-        "leaks": [],
-        "hints": [],
+        "leaks": [_leak(leak, frames) for leak in report.leaks],
+        "hints": [_hint(hint) for hint in report.hints],
     }
     if boundary is not None:
         found["boundary"] = {key: getattr(boundary, key) for key in Boundary.__dataclass_fields__}
@@ -132,6 +144,7 @@ def _device(device: DeviceUse, resident: Resident | None) -> dict[str, Any]:
         "total_bytes": device.total_bytes,
         "budget_bytes": device.budget_bytes,
         "tracked_peak_bytes": device.tracked_peak_bytes,
+        "begin_bytes": device.begin_bytes,
         "untracked_peak_bytes": None if on_host is None else max(on_host.untracked_bytes, 0),
         "rss_peak_bytes": None if on_host is None else on_host.rss_peak_bytes,
     }
@@ -168,6 +181,32 @@ def _peak(peak: Peak, frames: _Frames) -> dict[str, Any]:
     }
 
 
+def _saved(row: SavedRow, frames: _Frames) -> dict[str, Any]:
+    return {**{key: getattr(row, field) for field, key in _ROW_KEYS.items()}, **frames.key(row.site)}
+
+
+def _hint(hint: Hint) -> dict[str, Any]:
+    return {key: getattr(hint, field) for field, key in _HINT_KEYS.items()}
+
+
+def _leak(leak: Leak, frames: _Frames) -> dict[str, Any]:
+    return {
+        "bytes": leak.nbytes,
+        "n": leak.count,
+        "steps": list(leak.steps),
+        "category": leak.category,
+        "name": leak.name,
+        "module": leak.module,
+        "op": leak.op,
+        **frames.key(leak.site),
+        "held_by": _holders(leak.held_by, frames),
+    }
+
+
+def _holders(holders: Iterable[Holder], frames: _Frames) -> list[dict[str, Any]]:
+    return [{"kind": one.kind, "what": one.what, **frames.key(one.site)} for one in holders]
+
+
 def _live(block: LiveBlock, frames: _Frames) -> dict[str, Any]:
     return {
         "id": block.id,
@@ -176,14 +215,28 @@ def _live(block: LiveBlock, frames: _Frames) -> dict[str, Any]:
         "name": block.name,
         "module": block.module,
         "op": block.op,
-        "stack": [] if block.site is None else [frames.number(block.site)],
+        "stack": [frames.number(site) for site in _stack(block)],
         "born": {"step": block.step, "phase": block.phase},
-        "held_by": [{"kind": one.kind, "what": one.what, **frames.key(one.site)} for one in block.held_by],
+        "held_by": _holders(block.held_by, frames),
+        "is_older": block.is_older,
     }
 
 
+def _stack(block: LiveBlock) -> tuple[Site, ...]:
+    """The user's frames of a block; its own line alone, where no more were recorded."""
+    return block.stack or (() if block.site is None else (block.site,))
+
+
 def _timeline(report: MemoryReport) -> dict[str, Any]:
-    """The peak of every phase on the device of the report, in order: thinned, and no maximum lost."""
+    """What was recorded; without it the peak of every phase, in order: thinned, and no maximum lost."""
+    if report.timeline is not None:
+        by_category = {name: list(points) for name, points in report.timeline.by_category.items()}
+        return {
+            "device": report.timeline.device,
+            "t_ns": list(report.timeline.t_ns),
+            "by_category": by_category,
+            "is_recorded": True,
+        }
     device = report.peak.device
     points = sorted((p for p in report.phases if p.device == device), key=lambda phase: phase.at.t_ns)
     names = sorted({name for point in points for name in point.by_category})
@@ -235,7 +288,7 @@ def _report(data: dict[str, Any]) -> MemoryReport:
     frames = [Site(str(one["file"]), _count(one["line"]), str(one["name"])) for one in data["frames"]]
     overhead = data["overhead"]
     totals = data["saved"]["totals"]
-    rows = tuple(_saved_row(row) for row in data["saved"]["rows"])
+    rows = tuple(_saved_row(row, frames) for row in data["saved"]["rows"])
     boundary, resident = data.get("boundary"), data.get("resident")
     return MemoryReport(
         version=str(data["tool"]["version"]),
@@ -244,10 +297,7 @@ def _report(data: dict[str, Any]) -> MemoryReport:
         duration_ns=_count(data["duration_ns"]),
         record=str(data["options"].get("record", "ledger")),
         steps=_count(data.get("steps", 0)),
-        devices=tuple(
-            DeviceUse(str(d["id"]), _count(d["tracked_peak_bytes"]), d.get("total_bytes"), d.get("budget_bytes"))
-            for d in data["devices"]
-        ),
+        devices=tuple(_read_device(device) for device in data["devices"]),
         phases=tuple(_read_phase(phase, frames) for phase in data["phases"]),
         peak=_read_peak(data["peak"], frames),
         saved=Saved(**{field: _count(totals.get(key, 0)) for field, key in _TOTAL_KEYS.items()}, rows=rows),
@@ -256,16 +306,30 @@ def _report(data: dict[str, Any]) -> MemoryReport:
             _count(overhead["profiler_ns"]),
             _count(overhead["profiler_bytes"]),
             _count(overhead.get("dropped_phases", 0)),
+            _count(overhead.get("dropped_events", 0)),
         ),
         boundary=Boundary(**_counts(boundary, Boundary.__dataclass_fields__)) if boundary else None,
         resident=Resident(**_counts(resident, Resident.__dataclass_fields__, least=None)) if resident else None,
         exit_code=data["exit_code"],
+        leaks=tuple(_read_leak(leak, frames) for leak in data.get("leaks", ())),
+        hints=tuple(_read_hint(hint) for hint in data.get("hints", ())),
+        timeline=_read_timeline(data["timeline"]),
         platform=dict(data["platform"]),
         options=dict(data["options"]),
     )
 
 
-def _saved_row(row: Mapping[str, Any]) -> SavedRow:
+def _read_device(data: Mapping[str, Any]) -> DeviceUse:
+    return DeviceUse(
+        id=str(data["id"]),
+        tracked_peak_bytes=_count(data["tracked_peak_bytes"]),
+        total_bytes=data.get("total_bytes"),
+        budget_bytes=data.get("budget_bytes"),
+        begin_bytes=_count(data.get("begin_bytes", 0)),
+    )
+
+
+def _saved_row(row: Mapping[str, Any], frames: list[Site]) -> SavedRow:
     return SavedRow(
         module=str(row["module"]),
         op=str(row["op"]),
@@ -278,7 +342,48 @@ def _saved_row(row: Mapping[str, Any]) -> SavedRow:
         pack_ns=_count(row["pack_ns"]),
         unpack_ns=_count(row["unpack_ns"]),
         unpacks=_count(row["unpacks"]),
+        shared_bytes=_count(row.get("shared_bytes", 0)),
+        site=_site(row, frames),
     )
+
+
+def _read_hint(hint: Mapping[str, Any]) -> Hint:
+    return Hint(
+        code=str(hint["code"]),
+        text=str(hint["text"]),
+        peak_before_bytes=_count(hint["peak_before_bytes"]),
+        peak_after_bytes=_count(hint["peak_after_bytes"]),
+        phase=str(hint.get("phase", "")),
+        is_exact=bool(hint.get("exact", True)),
+    )
+
+
+def _read_leak(leak: Mapping[str, Any], frames: list[Site]) -> Leak:
+    return Leak(
+        nbytes=_count(leak["bytes"]),
+        count=_count(leak["n"]),
+        steps=tuple(_count(step) for step in leak["steps"]),
+        category=str(leak["category"]),
+        name=str(leak["name"]),
+        module=str(leak["module"]),
+        op=str(leak["op"]),
+        site=_site(leak, frames),
+        held_by=_read_holders(leak["held_by"], frames),
+    )
+
+
+def _read_timeline(data: Mapping[str, Any]) -> Timeline | None:
+    if not data.get("is_recorded"):
+        return None
+    return Timeline(
+        device=str(data["device"]),
+        t_ns=tuple(_count(t_ns) for t_ns in data["t_ns"]),
+        by_category={str(name): tuple(map(_count, points)) for name, points in data["by_category"].items()},
+    )
+
+
+def _read_holders(data: Iterable[Mapping[str, Any]], frames: list[Site]) -> tuple[Holder, ...]:
+    return tuple(Holder(str(h["kind"]), str(h["what"]), _site(h, frames)) for h in data)
 
 
 def _count(value: Any, least: int | None = 0) -> int:
@@ -347,5 +452,7 @@ def _read_live(data: Mapping[str, Any], frames: list[Site]) -> LiveBlock:
         site=frames[_count(stack[0])] if stack else None,
         step=_count(data["born"]["step"]),
         phase=str(data["born"]["phase"]),
-        held_by=tuple(Holder(str(h["kind"]), str(h["what"]), _site(h, frames)) for h in data["held_by"]),
+        held_by=_read_holders(data["held_by"], frames),
+        stack=tuple(frames[_count(number)] for number in stack) if len(stack) > 1 else (),
+        is_older=bool(data.get("is_older", False)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .model import Saved, SavedRow
+from .sites import RawSite, resolve
 
 # Parameters and buffers live anyway: keeping a reference to one for backward costs nothing.
 _LIVE_ANYWAY = ("parameter", "buffer")
@@ -14,9 +15,11 @@ _MOST_PENDING = 65536
 class _Row:
     """Sums over the values that one op in one module saved under one slot and policy."""
 
-    __slots__ = ("count", "offloaded", "pack_ns", "raw", "resident", "unpack_ns", "unpacks")
+    __slots__ = ("count", "offloaded", "pack_ns", "raw", "resident", "shared", "site", "unpack_ns", "unpacks")
 
     def __init__(self) -> None:
+        self.site: RawSite | None = None
+        self.shared = 0
         self.count = self.raw = self.resident = self.offloaded = 0
         self.pack_ns = self.unpack_ns = self.unpacks = 0
 
@@ -39,20 +42,24 @@ class StepLedger:
         self._rows: dict[tuple[str, str, str, str], _Row] = {}
         self._row_of: dict[int, tuple[Any, _Row]] = {}  # packed records by id, kept alive so that ids stay theirs
 
-    def saved(self, record: Any, module: str, block: Any) -> None:
-        """Count a saved value; ``block`` is the live block that held it, or None."""
+    def saved(self, record: Any, module: str, block: Any, site: RawSite | None) -> None:
+        """Count a saved value; ``block`` is the live block that held it, or None, ``site`` the user's line."""
         resident = record.resident_bytes
         is_free = record.policy == "keep" or resident == record.offloaded_bytes == 0
         if is_free and block is not None and block.category in _LIVE_ANYWAY:
             return
+        shared = 0
         if record.policy == "keep" and block is not None:
             resident = block.share(self.step, resident)
+            shared = record.resident_bytes - resident
         pack_ns = round(record.seconds * 1e9)
         for row in self._rows_for(record, module):
             row.count += 1
             row.raw += record.raw_bytes
             row.resident += resident
             row.offloaded += record.offloaded_bytes
+            row.shared += shared
+            row.site = row.site or site
             row.pack_ns += pack_ns
         self.pending_raw += record.raw_bytes
         self.pending_resident += resident
@@ -99,7 +106,18 @@ class StepLedger:
     def report(self) -> Saved:
         """The ledger as data, the largest rows first."""
         rows = tuple(
-            SavedRow(*key, r.count, r.raw, r.resident, r.offloaded, r.pack_ns, r.unpack_ns, r.unpacks)
+            SavedRow(
+                *key,
+                r.count,
+                r.raw,
+                r.resident,
+                r.offloaded,
+                r.pack_ns,
+                r.unpack_ns,
+                r.unpacks,
+                shared_bytes=r.shared,
+                site=resolve(r.site),
+            )
             for key, r in sorted(self._rows.items(), key=lambda item: (-item[1].raw, item[0]))
         )
         t = self.total

@@ -82,6 +82,8 @@ class LiveBlock:
     step: int
     phase: str
     held_by: tuple[Holder, ...]
+    is_older: bool = False  # than the recording
+    stack: tuple[Site, ...] = ()  # the user's frames, innermost first: more than ``site`` in mode "all" only
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ class SavedRow:
         resident_bytes: what was kept in memory for them; a value that shares another's memory adds nothing.
         offloaded_bytes: what was kept elsewhere.
         unpacks: how often a packed value was read.
+        shared_bytes: what was kept already by other saves of the same step.
+        site: the user's line that saved the first of them.
     """
 
     module: str
@@ -120,6 +124,8 @@ class SavedRow:
     pack_ns: int
     unpack_ns: int
     unpacks: int
+    shared_bytes: int = 0
+    site: Site | None = None
 
 
 @dataclass(frozen=True)
@@ -161,12 +167,14 @@ class DeviceUse:
         total_bytes: the memory that it has, where known.
         budget_bytes: the limit of its pool, or None.
         tracked_peak_bytes: the most bytes of live storages.
+        begin_bytes: live when the recording began.
     """
 
     id: str
     tracked_peak_bytes: int
     total_bytes: int | None = None
     budget_bytes: int | None = None
+    begin_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -201,6 +209,60 @@ class Overhead:
     profiler_ns: int
     profiler_bytes: int
     dropped_phases: int = 0
+    dropped_events: int = 0
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Blocks from one place that outlived their steps: there is more of them with every step.
+
+    Attributes:
+        nbytes: of all of them at the end of the last step.
+        count: how many there were.
+        steps: the steps that they are from.
+        name: what one of them is.
+        held_by: who holds the largest.
+    """
+
+    nbytes: int
+    count: int
+    steps: tuple[int, ...]
+    category: str
+    name: str
+    module: str
+    op: str
+    site: Site | None
+    held_by: tuple[Holder, ...] = ()
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What would lower the peak, and by how much: found by replaying the step's events with the change.
+
+    Attributes:
+        code: what kind of change it is: "free-variable", "free-gradients", "checkpoint", "bfloat16",
+            "step-in-backward" or "all".
+        text: the change in words.
+        peak_before_bytes, peak_after_bytes: the step's peak, as it was and with the change.
+        phase: where the peak lies then.
+        is_exact: whether the replay knows all that the change does; if not, the figure is close.
+    """
+
+    code: str
+    text: str
+    peak_before_bytes: int
+    peak_after_bytes: int
+    phase: str = ""
+    is_exact: bool = True
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Live bytes of a device by category over time, thinned so that no maximum of a phase is lost."""
+
+    device: str
+    t_ns: tuple[int, ...]
+    by_category: Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -221,6 +283,9 @@ class MemoryReport:
     boundary: Boundary | None = None
     resident: Resident | None = None
     exit_code: int | None = None
+    leaks: tuple[Leak, ...] = ()
+    hints: tuple[Hint, ...] = ()
+    timeline: Timeline | None = None
     platform: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 

@@ -13,24 +13,29 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..memory import CPU, Storage, events, pool, settle
 from ..memory.pool import live_storages
 from ..saved_tensors.state import current
-from .accounts import Block, Book
+from .accounts import Book
+from .block import Block
+from .holders import variables
+from .log import DEFAULT_MOST, Logs
 from .module_names import ModuleNames, gradient_names, state_names, tensor_names
 from .resident import ResidentSampler
-from .sites import RawSite, user_site
+from .sites import RawSite, user_site, user_stack
 
-Record: TypeAlias = Literal["peaks", "ledger"]
-RECORDS = ("peaks", "ledger")
+Record: TypeAlias = Literal["peaks", "ledger", "all"]
+RECORDS = ("peaks", "ledger", "all")
 _EVENT_BYTES = 16
 _MOST_ORIGINS = 65536
+_GROWTH = 100
 
 
 class Span:
@@ -42,7 +47,7 @@ class Span:
         site: the line that the span was opened at, where it is known; `_UNKNOWN` before it was looked for.
     """
 
-    __slots__ = ("kind", "module", "name", "op", "parent", "site")
+    __slots__ = ("kind", "module", "name", "node", "op", "parent", "site")
 
     def __init__(self, kind: str, name: str, op: str, module: str, parent: Span | None) -> None:
         self.kind = kind
@@ -50,7 +55,18 @@ class Span:
         self.op = op
         self.module = module
         self.parent = parent
+        self.node: tuple[int, weakref.ref[Any]] | None = None  # of the graph, with its number
         self.site: RawSite | bool | None = False  # False: not looked for yet
+
+
+class Progress(NamedTuple):
+    """Where a recording is: step, phase, what is live, the peak, and the peaks of the current step's phases so far."""
+
+    step: int
+    phase: str
+    live_bytes: int
+    peak_bytes: int
+    phases: dict[str, int]
 
 
 def _is_a_devices(storage: Storage) -> bool:
@@ -62,17 +78,30 @@ class Recorder(events.Observer):
     """Watches memory from `start` to `stop`.
 
     Args:
-        record: "peaks" for figures and the live set at the peak; "ledger" adds what was saved for backward, by row.
+        record: "peaks" for figures and the live set at the peak; "ledger" adds what was saved for backward, by row, who
+            holds what at the peak, and the events of the step with the peak, for hints; "all" keeps the events of all
+            steps, and stacks.
+        max_events: how many events are kept in memory.
+        stacks: how many of the user's frames are kept of an allocation, in mode "all".
 
     Raises:
         ValueError: for another mode.
     """
 
-    def __init__(self, record: Record = "ledger") -> None:
+    def __init__(
+        self,
+        record: Record = "ledger",
+        *,
+        max_events: int = DEFAULT_MOST,
+        stacks: int = 8,
+    ) -> None:
         if record not in RECORDS:
             raise ValueError(f"unknown recording mode {record!r}; expected one of {', '.join(RECORDS)}")
         self.record = record
-        self.book = Book(by_row=record == "ledger")
+        self._follows = record != "peaks"
+        self.stacks = stacks if record == "all" else 1
+        logs = Logs(record == "all", max_events) if self._follows else None
+        self.book = Book(by_row=self._follows, logs=logs)
         self.resident = ResidentSampler()
         self.events = 0
         self.profiler_ns = 0
@@ -85,12 +114,19 @@ class Recorder(events.Observer):
         self._sampled_peak = 0
         self._optimizer: object = None  # while it steps
         self._named_states = 0
+        self._looked_at = 0  # the peak at which variables were looked at last
+        self._last_node = ""
         self._origins: dict[int, tuple[str, RawSite | None]] = {}  # module and line of an op, by its node's number
 
     # -- from start to stop --------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Watch from now on; what is live already counts as allocated in the phase "setup"."""
+    def start(self, step: int = 0) -> None:
+        """Watch from now on; what is live already counts as allocated in the phase "setup".
+
+        Args:
+            step: the number of the first step.
+        """
+        self.book.number_from(step)
         self.started_ns = perf_counter_ns()
         events.add_observer(self)
         for storage in list(live_storages.values()):
@@ -120,6 +156,15 @@ class Recorder(events.Observer):
         """The length of the recording up to its end or up to now."""
         return (self.stopped_ns or perf_counter_ns()) - self.started_ns
 
+    def progress(self) -> Progress:
+        """Where the recording is: nothing is settled or counted for it."""
+        book = self.book
+        account = max(list(book.accounts.values()), key=lambda one: one.peak, default=None)
+        if account is None:
+            return Progress(book.step, book.phase, 0, 0, {})
+        peaks = {name: record.peak_bytes for name, record in list(account.records.items())}
+        return Progress(book.step, book.phase, account.used, account.peak, peaks)
+
     def nbytes(self) -> int:
         """A rough size of what the recorder itself keeps."""
         book = self.book
@@ -127,7 +172,8 @@ class Recorder(events.Observer):
         journals = sum(len(account.journal or ()) for account in book.accounts.values()) * _EVENT_BYTES
         records = (len(book.done) + 8) * 400
         ledgers = sum(ledger.nbytes() for ledger in (book.ledger, *book.ledgers.values()))
-        return blocks + journals + records + ledgers + 150 * len(self._origins)
+        logs = 0 if book.logs is None else book.logs.nbytes()
+        return blocks + journals + records + ledgers + logs + 150 * len(self._origins)
 
     def _devices(self) -> list[Any]:
         return list(self.book.accounts) or [CPU]
@@ -147,8 +193,6 @@ class Recorder(events.Observer):
                     kind = type(event)
                     if kind is Block:
                         self.book.allocate(event)
-                    elif kind is int:
-                        self.book.free(event)
                     else:
                         event[0](*event[1:])
                     queue.popleft()
@@ -178,13 +222,16 @@ class Recorder(events.Observer):
             block = Block(storage, "", "", site, now)
         else:
             block = Block(storage, span.op, span.module, site, now)
+        if self.stacks > 1:
+            block.stack = user_stack(self.stacks, 2)
         self._queue.append(block)
         self._pump()
         self.profiler_ns += perf_counter_ns() - now
 
     def freed(self, storage: Storage) -> None:
         now = perf_counter_ns()
-        self._queue.append(storage.id)
+        span = self._tops.get(get_ident())
+        self._queue.append((self.book.free, storage.id, (span.op if span is not None else "") or self._last_node))
         self._pump()
         self.profiler_ns += perf_counter_ns() - now
 
@@ -194,7 +241,7 @@ class Recorder(events.Observer):
     # -- spans ---------------------------------------------------------------------------------------------------------
 
     def begin(self, kind: str, name: str, subject: object = None) -> None:
-        if kind == "phase" or kind == "step":
+        if kind == "phase" or kind == "step" or (kind == "node" and self._follows):
             settle()  # what died before it begins is not live in it
         now = perf_counter_ns()
         thread = get_ident()
@@ -211,7 +258,7 @@ class Recorder(events.Observer):
         self.profiler_ns += perf_counter_ns() - now
 
     def end(self, kind: str, name: str) -> None:
-        if kind == "phase" or kind == "step":
+        if kind == "phase" or kind == "step" or (kind == "node" and self._follows):
             settle()
         now = perf_counter_ns()
         thread = get_ident()
@@ -225,7 +272,11 @@ class Recorder(events.Observer):
         elif kind == "step":
             self._put(self.book.end_step, now)
         elif kind == "op" or kind == "node":
-            self._sample_resident(now)
+            if span is not None and span.node is not None:
+                self._end_node(span, now)
+            self._after_op(now)
+        elif kind == "module" and self._follows:
+            self._put(self.book.module, "" if span is None else span.module, False)
         self.profiler_ns += perf_counter_ns() - now
 
     def _node_span(self, name: str, node: object, parent: Span | None) -> Span:
@@ -234,7 +285,18 @@ class Recorder(events.Observer):
         origin = self._origins.get(getattr(node, "sequence_nr", -1))
         if origin is not None:
             span.module, span.site = origin
+        number = getattr(node, "sequence_nr", None)
+        if number is not None and self._follows:
+            span.node = number, weakref.ref(node)
+            self._put(self.book.node_begins, number)
         return span
+
+    def _end_node(self, span: Span, now: int) -> None:
+        assert span.node is not None, "asked for nodes only"
+        number, reference = span.node
+        released = not getattr(reference(), "saved_variables", None)
+        self._last_node = span.name
+        self._put(self.book.node_ends, number, released, now)
 
     def _begin_module(self, name: str, module: object, parent: Span | None, now: int) -> Span:
         inside = "" if parent is None else parent.module
@@ -244,6 +306,8 @@ class Recorder(events.Observer):
                 self.book.name(id_, text)
         if not inside:
             self._lean_to("forward" if current().grad_enabled else "eval", now)
+        if self._follows:
+            self._put(self.book.module, path, True)
         return Span("module", name, "", path, parent)
 
     def _begin_phase(self, kind: str, name: str, subject: object, parent: Span | None, now: int) -> Span:
@@ -255,6 +319,8 @@ class Recorder(events.Observer):
                 op = "" if subject is None else f"{type(subject).__name__}.step"
             elif parent is not None:
                 module = parent.module
+            if self._follows and name in ("backward", "optimizer"):
+                self._put(self.book.know, variables(sys._getframe(1)))
             self._put(self.book.begin_phase, name, now)
             self.resident.sample(self._devices(), now=now)
         elif kind == "step":
@@ -288,12 +354,20 @@ class Recorder(events.Observer):
                 self.book.name(id_, text)
         self._named_states = size
 
-    def _sample_resident(self, now: int) -> None:
-        """After the op in which the peak rose: its memory has been written to by now."""
+    def _after_op(self, now: int) -> None:
+        """After an op in which the peak rose: its memory has been written to by now, and variables hold what they do.
+
+        Between two looks at the variables the peak must have grown by a hundredth, or a first step would look after
+        every op; in backward they are what they were when it began.
+        """
         peak = sum(account.peak for account in self.book.accounts.values())
-        if peak > self._sampled_peak:
-            self._sampled_peak = peak
-            self.resident.sample(self._devices(), now=now)
+        if peak <= self._sampled_peak:
+            return
+        self._sampled_peak = peak
+        self.resident.sample(self._devices(), now=now)
+        if self._follows and peak > self._looked_at + self._looked_at // _GROWTH and not self.book.phases:
+            self._looked_at = peak
+            self._put(self.book.name_peak, variables(sys._getframe(1)))
 
     # -- saved values --------------------------------------------------------------------------------------------------
 
@@ -301,19 +375,35 @@ class Recorder(events.Observer):
         now = perf_counter_ns()
         span = self._tops.get(get_ident())
         origins = self._origins
-        origins[node.sequence_nr] = ("" if span is None else span.module, user_site(2))
+        origins[node.sequence_nr] = ("" if span is None else span.module, self._line(span))
         if len(origins) > _MOST_ORIGINS:
             origins.pop(next(iter(origins)), None)
         if self.book.default != "forward":
             self._lean_to("forward", now)
+        if self._follows:
+            edges = getattr(node, "next_edges", ())
+            self._put(
+                self.book.recorded,
+                node.sequence_nr,
+                tuple([before.sequence_nr for before, _ in edges if before is not None]),
+            )
         self.profiler_ns += perf_counter_ns() - now
+
+    def _line(self, span: Span | None) -> RawSite | None:
+        """The user's line of what happens inside a span, on this thread."""
+        if span is None or (span.kind != "op" and span.kind != "node"):
+            return user_site(3)
+        if span.site is False:
+            span.site = user_site(3)
+        return span.site  # type: ignore[return-value]  # True does not occur
 
     def saved(self, record: Any) -> None:
         now = perf_counter_ns()
         span = self._tops.get(get_ident())
         if self.book.default != "forward":
             self._lean_to("forward", now)
-        self._put(self.book.saved, record, "" if span is None else span.module)
+        line = self._line(span) if self._follows else None
+        self._put(self.book.saved, record, "" if span is None else span.module, line)
         self.profiler_ns += perf_counter_ns() - now
 
     def unpacked(self, record: Any, seconds: float) -> None:

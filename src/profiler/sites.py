@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TypeAlias
 
 from .model import Site
@@ -36,6 +36,23 @@ def user_site(depth: int = 1) -> RawSite | None:
             return code, frame.f_lasti
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
     return None
+
+
+def user_stack(most: int, depth: int = 1) -> tuple[RawSite, ...]:
+    """The user's innermost frames on this thread's stack, ``most`` of them at most."""
+    found: list[RawSite] = []
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None and len(found) < most:
+        if is_users(frame):
+            found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame runs code of the user's."""
+    name = frame.f_code.co_filename
+    return not (_internal[name] if name in _internal else _look(name, frame.f_globals.get("__name__")))
 
 
 def _look(filename: str, module: object) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from ..memory import format_size
-from .model import PHASES, LiveBlock, MemoryReport, PeakAt, PhasePeak, SavedRow, highest
+from .model import PHASES, Holder, LiveBlock, MemoryReport, PeakAt, PhasePeak, SavedRow, highest
 
 DEFAULT_WIDTH = 100
 _NARROW = 98  # below, some columns are left out
@@ -20,26 +21,49 @@ _TOP = 6
 Size = Callable[[int], str]
 
 
-def render(report: MemoryReport, *, width: int = DEFAULT_WIDTH, top: int = _TOP, exact: bool = False) -> str:
+def render(
+    report: MemoryReport,
+    *,
+    width: int = DEFAULT_WIDTH,
+    top: int | None = _TOP,
+    exact: bool = False,
+    phase: str | None = None,
+    group_by: str | None = None,
+) -> str:
     """A report as text, without a newline at its end.
 
     Args:
         report: the report.
         width: the most columns a line may have (at least 60 are used).
-        top: how many blocks and rows are listed.
+        top: how many blocks and rows are listed; None for all.
         exact: bytes instead of rounded units.
+        phase: only the records of this phase, one a step.
+        group_by: "module", "op" or "line": the blocks at the peak in groups.
     """
+    top = sys.maxsize if top is None else top
     width = max(width, _LEAST_WIDTH)
     size: Size = _bytes if exact else format_size
+    blocks = _blocks(report, size, top, width)
+    if group_by is not None:
+        blocks = _groups(report, size, top, width, group_by)
+    if phase is not None:
+        sections = [_flow(_head(report), width), _steps(report, size, width, phase)]
+        return _joined(sections, width)
     sections = [
         _flow(_head(report), width),
         _flow(_peak(report, size), width),
         _phases(report, size, width),
         _flow(_boundary(report, size), width),
         _categories(report, size, width),
-        _blocks(report, size, top, width),
+        blocks,
         _flow(_saved_totals(report, size), width) + _saved_rows(report, size, top, width),
+        _flow(_leaks(report, size), width),
+        _flow(_hints(report), width),
     ]
+    return _joined(sections, width)
+
+
+def _joined(sections: Iterable[list[str]], width: int) -> str:
     lines = "\n\n".join("\n".join(section) for section in sections if section).splitlines()
     return "\n".join(_clip(line.rstrip(), width) for line in lines)
 
@@ -60,7 +84,12 @@ def _bytes(nbytes: int) -> str:
 
 
 def _signed(nbytes: int, size: Size) -> str:
-    return f"+{size(nbytes)}" if nbytes >= 0 else size(nbytes)
+    return f"+{size(nbytes)}" if nbytes >= 0 else f"-{size(-nbytes)}"
+
+
+def signed_size(nbytes: int) -> str:
+    """A difference of sizes."""
+    return _signed(nbytes, format_size)
 
 
 def _seconds(nanoseconds: int) -> str:
@@ -85,7 +114,7 @@ def _shorten(text: str, width: int) -> str:
     return f"{text[: width - 2 - tail]}..{text[-tail:]}"
 
 
-def _table(rows: Sequence[Sequence[str]], width: int, right: Iterable[int], elastic: Sequence[int]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]], width: int, right: Iterable[int], elastic: Sequence[int]) -> list[str]:
     """Rows as lines with aligned columns.
 
     Args:
@@ -160,7 +189,7 @@ def _peak(report: MemoryReport, size: Size) -> list[str]:
 def _phases(report: MemoryReport, size: Size, width: int) -> list[str]:
     header = ["PHASE", "starts at", "peak", "added", "sec", f"peak in (worst of {max(report.steps, 1)} steps)"]
     rows = [header]
-    devices = [report.peak.device, *(d.id for d in report.devices if d.id != report.peak.device)]
+    devices = [report.peak.device, *(d.id for d in report.devices if d.id not in (report.peak.device, "disk"))]
     for device in devices:
         for phase in PHASES:
             worst = highest(p for p in report.phases if p.phase == phase and p.device == device)
@@ -171,7 +200,7 @@ def _phases(report: MemoryReport, size: Size, width: int) -> list[str]:
     if width < _NARROW:
         rows = [[*row[:3], row[5]] for row in rows]
     last = len(rows[0]) - 1
-    return _table(rows, width, right=range(1, last), elastic=[last])
+    return aligned(rows, width, right=range(1, last), elastic=[last])
 
 
 def _phase_row(report: MemoryReport, worst: PhasePeak, size: Size, several: bool) -> list[str]:
@@ -189,6 +218,34 @@ def _phase_row(report: MemoryReport, worst: PhasePeak, size: Size, several: bool
         _seconds(worst.active_ns),
         where + (" <- PEAK" if is_peak else ""),
     ]
+
+
+def _steps(report: MemoryReport, size: Size, width: int, phase: str) -> list[str]:
+    """Every record of one phase."""
+    records = [record for record in report.phases if record.phase == phase]
+    if not records:
+        return [f"no {phase} was recorded"]
+    rows = [[f"{phase.upper()} OF STEP", "device", "starts at", "peak", "added", "sec", "peak in"]]
+    for record in records:
+        cells = _phase_row(report, record, size, several=False)
+        rows.append([f"  {record.step}", record.device, *cells[1:]])
+    return aligned(rows, width, right=(0, 2, 3, 4, 5), elastic=[6])
+
+
+def _groups(report: MemoryReport, size: Size, top: int, width: int, group_by: str) -> list[str]:
+    """The blocks at the peak, by module, op or line."""
+    totals: dict[str, list[int]] = {}
+    for block in report.peak.live:
+        key = str(block.site or "") if group_by == "line" else getattr(block, group_by)
+        totals.setdefault(key or f"(no {group_by})", []).append(block.nbytes)
+    ordered = sorted(totals.items(), key=lambda item: (-sum(item[1]), item[0]))
+    rows = [["  size", "blocks", f"live at the peak, by {group_by}"]]
+    rows += [[f"  {size(sum(sizes))}", str(len(sizes)), key] for key, sizes in ordered[:top]]
+    lines = aligned(rows, width, right=(1,), elastic=[2])
+    rest = ordered[top:]
+    if rest:
+        lines.append(f"  {size(sum(sum(sizes) for _, sizes in rest))} in {len(rest)} more")
+    return lines
 
 
 def _boundary(report: MemoryReport, size: Size) -> list[str]:
@@ -217,7 +274,7 @@ def _categories(report: MemoryReport, size: Size, width: int) -> list[str]:
     if width < _NARROW:
         rows = [[row[0], row[1], row[3]] for row in rows]
     last = len(rows[0]) - 1
-    return _table(rows, width, right=range(1, last), elastic=[last])
+    return aligned(rows, width, right=range(1, last), elastic=[last])
 
 
 def _title(block: LiveBlock) -> str:
@@ -234,23 +291,63 @@ def _blocks(report: MemoryReport, size: Size, top: int, width: int) -> list[str]
     shown = live[:top]
     rows = [["  size", "category", "what", "who holds it"]]
     rows += [[f"  {size(block.nbytes)}", block.category, _title(block), _held(block)] for block in shown]
-    lines = _table(rows, width, right=(), elastic=(2, 3))
+    if width < _NARROW:
+        rows = [[row[0], *row[2:]] for row in rows]
+    last = len(rows[0]) - 1
+    lines = aligned(rows, width, right=(), elastic=(last - 1, last))
     rest = live[len(shown) :]
     if rest:
-        lines.append(f"  {size(sum(block.nbytes for block in rest))} in {len(rest)} more (memprof report --top N)")
+        lines.append(f"  {size(sum(block.nbytes for block in rest))} in {len(rest)} more (memprof report --blocks all)")
     return lines
 
 
-_KINDS = {"saved_tensor": "saved by", "engine": "engine, in", "optimizer": "optimizer,"}
+_KINDS = {"saved_tensor": "saved by", "engine": "engine,", "optimizer": "optimizer,"}
 
 
 def _held(block: LiveBlock) -> str:
-    holder = block.held_by[0] if block.held_by else None
-    if holder is None or holder.kind == "unknown":
+    known = [holder for holder in block.held_by if holder.kind != "unknown"]
+    if not known:
         born = f"since {block.phase}, step {block.step}"
         return born if block.site is None else f"{born}, {block.site}"
-    line = "" if holder.site is None else f" ({holder.site})"
-    return f"{_KINDS.get(holder.kind, '')} {holder.what}{line}".strip()
+    first, *others = known
+    line = "" if first.site is None else f" ({first.site})"
+    also = "".join(f", {_words(holder)}" for holder in others[:1])
+    return f"{_words(first)}{line}{also}"
+
+
+def _words(holder: Holder) -> str:
+    return f"{_KINDS.get(holder.kind, '')} {holder.what}".strip()
+
+
+def _leaks(report: MemoryReport, size: Size) -> list[str]:
+    """What more there is of with every step."""
+    if not report.leaks:
+        return []
+    lines = ["LEAKS   allocated in several steps, and none of it gone when later steps ended"]
+    for leak in report.leaks:
+        module = f"{leak.module}: " if leak.module else ""
+        where = "" if leak.site is None else f" ({leak.site})"
+        held = "".join(f", held by {_words(holder)}" for holder in leak.held_by[:1] if holder.kind != "unknown")
+        lines.append(
+            f"  {size(leak.nbytes)} in {leak.count} of {module}{leak.name}{where},"
+            f" from {len(leak.steps)} steps ({leak.steps[0]} to {leak.steps[-1]}){held}"
+        )
+    return lines
+
+
+def _hints(report: MemoryReport) -> list[str]:
+    """What would lower the peak."""
+    if not report.hints:
+        return []
+    lines = ["HINTS (each replayed with the recorded events)"]
+    number = 0
+    for hint in report.hints:
+        if hint.code == "all":
+            lines.append(f"  {hint.text}")
+        else:
+            number += 1
+            lines.append(f"  {number}  {hint.text}")
+    return lines
 
 
 # -- saved for backward ------------------------------------------------------------------------------------------------
@@ -275,14 +372,15 @@ def _saved_rows(report: MemoryReport, size: Size, top: int, width: int) -> list[
     rows = grouped(report.saved.rows)
     if not rows:
         return []
-    shown, rest = rows[: max(top, 1) + 1], rows[max(top, 1) + 1 :]
+    most = max(min(top, len(rows)), 1) + 1
+    shown, rest = rows[:most], rows[most:]
     table = [["  module", "op: slot", "n", "raw", "resident", "policy", "pack", "unpack"]]
     table += [_saved_cells(row, size) for row in shown]
     if rest:
         table.append(_saved_cells(_sum(rest, f"{len(rest)} more rows", "", "", ""), size))
     if width < _NARROW:
         table = [cells[:6] for cells in table]
-    return _table(table, width, right=(2, 3, 4, 6, 7), elastic=(0, 1, 5))
+    return aligned(table, width, right=(2, 3, 4, 6, 7), elastic=(0, 1, 5))
 
 
 def _saved_cells(row: SavedRow, size: Size) -> list[str]:

@@ -12,13 +12,17 @@ from .hooks import (
     disable_saved_tensors_hooks,
     saved_tensors_hooks,
 )
+from .modules import Attachment
 from .mutation import allow_mutation_on_saved_tensors
-from .payload import Payload, Site, Stage
-from .policy import Policy
+from .payload import INTERFACE_VERSION, Payload, Site, Stage
+from .policy import Policy, set_default_policy
+from .report import PolicyReport, SiteReport
 from .sharing import PackedHandle
 from .statistics import PolicyStatistics
 
 __all__ = [
+    "INTERFACE_VERSION",
+    "Attachment",
     "Cast",
     "Compress",
     "Handle",
@@ -27,13 +31,16 @@ __all__ = [
     "Payload",
     "Policy",
     "PolicyEntry",
+    "PolicyReport",
     "PolicyStatistics",
     "Quantize",
     "SavedRecord",
     "SavedValue",
     "Site",
+    "SiteReport",
     "Stage",
     "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "saved_tensors_hooks",
+    "set_default_policy",
 ]

@@ -62,15 +62,20 @@ class SavedRecord:
 
 
 class SavedValue:
-    """A value on its way to a policy: an array, the storage that holds it, and who saves it."""
+    """A value on its way to a policy: an array, the storage that holds it, and who saves it.
 
-    __slots__ = ("array", "op", "slot", "storage")
+    Attributes:
+        alive: whether the graph holds the storage anyway: a leaf that requires grad, or a view of one.
+    """
 
-    def __init__(self, array: Any, storage: Storage, op: str, slot: str) -> None:
+    __slots__ = ("alive", "array", "op", "slot", "storage")
+
+    def __init__(self, array: Any, storage: Storage, op: str, slot: str, alive: bool = False) -> None:
         self.array = array
         self.storage = storage
         self.op = op
         self.slot = slot
+        self.alive = alive
 
 
 class Handle(Protocol):
@@ -91,9 +96,27 @@ class HookEntry:
         RuntimeError: on enter, where hooks are disabled; on exit, if it is not the innermost entry.
     """
 
+    # Whether it is told of every op that runs on tensors while it is active.
+    follows_ops = False
+    # Whether values that are saved are its business; others stand in the stack without being seen by them.
+    takes_values = True
+
     def describe(self) -> str:
         """One line that names the entry for people."""
         return type(self).__name__
+
+    def before_op(self, op: str, inputs: tuple[Any, ...]) -> list[tuple[Any, Storage]] | None:
+        """Asked for the results of an op, each an array and its storage; None to have it computed."""
+        return None
+
+    def after_op(self, op: str, inputs: tuple[Any, ...], results: list[tuple[Any, Storage]]) -> None:
+        """Told of an op that has run: its inputs, tensors or numbers, and its results."""
+
+    def written(self, op: str, inputs: tuple[Any, ...], target: Any) -> None:
+        """Told that an op is about to write into a tensor, ``target``, which is among its inputs."""
+
+    def named(self, tensor: Any, name: str) -> None:
+        """Told that the program calls a tensor by a name."""
 
     def keep(self, saved: Any) -> None:
         """Told of a `SavedVariable` that no entry has packed: it keeps its value as it is."""

@@ -22,6 +22,9 @@ def packed_by_hooks(
         RuntimeError: if a pack hook changed its input in place.
         Exception: whatever a pack hook raises.
     """
+    entries = tuple([entry for entry in entries if entry.takes_values])
+    if not entries:
+        return None
     innermost = entries[-1]
     if len(entries) > 1:
         for shadowed in policies_outside(entries):
@@ -32,8 +35,18 @@ def packed_by_hooks(
     policies = policies_inside(entries)
     if not policies:  # an entry that packs nothing
         return None
-    handle = policies[0].save(SavedValue(tensor._array, tensor._storage, op, slot), policies[1:])
+    alive = not is_output and _held_by_the_graph(tensor)
+    handle = policies[0].save(SavedValue(tensor._array, tensor._storage, op, slot, alive), policies[1:])
     return None if handle is None else (handle, None)
+
+
+def _held_by_the_graph(tensor: TensorLike) -> bool:
+    """Whether a saved input lies in a leaf that requires grad: the node where its gradient ends holds that leaf."""
+    if not tensor._requires_grad:
+        return False
+    meta = tensor._meta
+    base = tensor if meta is None or meta.view is None else meta.view.base
+    return base._requires_grad and base._grad_fn is None
 
 
 def packed_by_pair(pack_hook: Any, tensor: TensorLike, op: str, slot: str) -> Any:

@@ -20,6 +20,8 @@ import numpy as np
 from ..memory import CPU, Device, pool
 from .layout import Array
 
+# The version of what a `Stage` may rely on and has to do; it rises with every change that a stage would notice.
+INTERFACE_VERSION = 1
 PACKED = "saved_packed"
 SCRATCH = "temporary"
 # Pieces in which a codec or a file takes an array that doesn't lie in one run.
@@ -110,10 +112,12 @@ class Stage:
     Attributes:
         name: a word for reports.
         lossy: whether values change; `describe` states the bound then.
+        interface: the version of the interface that it is written for.
     """
 
     name: str = "stage"
     lossy: bool = False
+    interface: int = INTERFACE_VERSION
 
     def describe(self) -> str:
         """The stage in a few words, with what it does to values if that is anything."""
@@ -126,6 +130,20 @@ class Stage:
     def pack(self, payload: Payload, site: Site) -> Payload | None:
         """The payload in another form (``payload.then(...)``), or None to leave it as it is."""
         raise NotImplementedError
+
+    def settle(self, payload: Payload) -> None:
+        """Finish what ``pack`` has left under way, because the next stage is about to read its buffers."""
+
+    def synchronize(self) -> None:
+        """Wait for all that is under way.
+
+        Raises:
+            OSError, RuntimeError: if something of it failed.
+        """
+
+    def without_effect(self) -> Iterator[str]:
+        """A sentence for each option of it that has had no effect so far."""
+        return iter(())
 
     def unpack(self, payload: Payload, outs: Sequence[Array]) -> None:
         """Fill ``outs``, contiguous arrays like the buffers that ``pack`` was given, from ``payload``'s buffers."""

@@ -11,73 +11,33 @@ NOTE [ Policies ]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
-import numpy as np
-
-from ..memory import format_size, parse_size
+from . import modules, state
 from .codecs import Compact
+from .conditions import (
+    DECLINED,
+    IS_SMALL,
+    NO_DATA,
+    Link,
+    Names,
+    conditions_for,
+    size_condition,
+)
 from .hooks import Handle, PolicyEntry, SavedValue
 from .layout import Layout, address_of_owner, elements_of, layout_of
-from .payload import Payload, Site, Stage
+from .lines import user_line
+from .payload import INTERFACE_VERSION, Payload, Site, Stage
+from .report import PolicyReport, SiteReport
 from .sharing import PackedHandle, Piece, unit_for
-from .statistics import Counters, PolicyStatistics, Stored
+from .statistics import CallSite, Counters, PolicyStatistics, Stored
 
-# Which names a condition lets through: one, several, or a function that decides.
-Names: TypeAlias = str | Iterable[str] | Callable[[str], bool]
-
-_KEPT_CATEGORIES = ("parameter", "buffer")
 # A value holds too much if its storage is larger than this and than this many times the value (note, rule 4).
 _CROWDED_BYTES = 64 << 10
 _CROWDED_FACTOR = 4
 _COMPACT = Compact()
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What `Policy.where` asks of a value; None asks nothing."""
-
-    min_bytes: int = 0
-    dtypes: tuple[np.dtype[Any], ...] | None = None
-    op: Callable[[str], bool] | None = None
-    slot: Callable[[str], bool] | None = None
-    text: str = ""
-
-    def admits(self, value: SavedValue) -> bool:
-        """Whether the value meets it, its size aside."""
-        return (
-            (self.dtypes is None or value.array.dtype in self.dtypes)
-            and (self.op is None or self.op(value.op))
-            and (self.slot is None or self.slot(value.slot))
-        )
-
-
-class Link(NamedTuple):
-    """A stage in a pipeline, and the values that it is for."""
-
-    stage: Stage
-    conditions: tuple[Condition, ...]
-    parameters: bool
-
-    def admits(self, value: SavedValue) -> bool:
-        """Whether the stage is for this value, its size aside."""
-        if not self.parameters and value.storage.category in _KEPT_CATEGORIES:
-            return False
-        if not self.stage.serves(value.storage.device):
-            return False
-        return all(condition.admits(value) for condition in self.conditions)
-
-    def takes(self, nbytes: int) -> bool:
-        """Whether the stage is for values of that size."""
-        return all(nbytes >= condition.min_bytes for condition in self.conditions)
-
-    def describe(self) -> str:
-        """The stage and its conditions."""
-        texts = [condition.text for condition in self.conditions if condition.text]
-        return f"{self.stage.describe()} where {', '.join(texts)}" if texts else self.stage.describe()
 
 
 class Policy(PolicyEntry):
@@ -100,20 +60,25 @@ class Policy(PolicyEntry):
         for stage in stages:
             if not isinstance(stage, Stage):
                 raise TypeError(f"Policy: expected stages, got {type(stage).__name__}; policies are composed with |")
-        conditions = _size_condition(min_bytes)
+            if stage.interface != INTERFACE_VERSION:
+                raise TypeError(
+                    f"Policy: stage {stage.name!r} is written for version {stage.interface} of the interface, and this"
+                    f" is version {INTERFACE_VERSION}; see docs/writing-a-policy.md for what changed"
+                )
+        conditions = size_condition(min_bytes)
         self._links = tuple(Link(stage, conditions, parameters) for stage in stages)
         self._counters = Counters()
 
     @classmethod
-    def _of(cls, links: tuple[Link, ...]) -> Policy:
+    def _of(cls, links: Iterable[Link]) -> Policy:
         policy = Policy()
-        policy._links = links
+        policy._links = tuple(links)
         return policy
 
     def __or__(self, other: object) -> Policy:
         if not isinstance(other, Policy):
             return NotImplemented
-        return self._of((*self._links, *other._links))
+        return self._of(link.fresh() for link in (*self._links, *other._links))
 
     def where(
         self,
@@ -122,6 +87,7 @@ class Policy(PolicyEntry):
         dtype: Any = None,
         op: Names | None = None,
         slot: Names | None = None,
+        module: modules.Modules | None = None,
     ) -> Policy:
         """The same policy for some values only; the others are left to the policies around it, or kept.
 
@@ -130,20 +96,29 @@ class Policy(PolicyEntry):
             dtype: one dtype or several.
             op: the op that saves: a name, several, or a function of the name.
             slot: which of the op's saved values: a name, several, or a function of the name.
+            module: only inside of a module: its path below the outermost module that is called while the policy is
+                active (``"blocks.3"``; ``*`` stands for one part, as in ``"blocks.*.attn"``), the module itself,
+                several of them, or a function of the innermost module's path.
 
         The result counts for itself; see `statistics`.
         """
-        conditions = list(_size_condition(min_bytes))
-        if dtype is not None:
-            several = dtype if isinstance(dtype, list | tuple | set | frozenset) else (dtype,)
-            dtypes = tuple(np.dtype(one) for one in several)
-            conditions.append(Condition(dtypes=dtypes, text=f"dtype {' or '.join(str(one) for one in dtypes)}"))
-        if op is not None:
-            conditions.append(Condition(op=_predicate(op), text=f"op {_names_text(op)}"))
-        if slot is not None:
-            conditions.append(Condition(slot=_predicate(slot), text=f"slot {_names_text(slot)}"))
-        added = tuple(conditions)
-        return self._of(tuple(link._replace(conditions=(*link.conditions, *added)) for link in self._links))
+        added = conditions_for(min_bytes, dtype, op, slot, module)
+        return self._of(link.fresh(*added) for link in self._links)
+
+    def attach(self, module: Any) -> modules.Attachment:
+        """Have the policy active whenever a module is called, or each of several; also when a checkpoint runs it again.
+
+        Args:
+            module: a module, a list of modules, or a ``ModuleList`` or ``ModuleDict``, which stands for its modules.
+
+        Returns:
+            A handle whose ``detach()`` ends that; it is a context manager, too.
+
+        Raises:
+            TypeError: for anything else.
+            ValueError: for no module at all.
+        """
+        return modules.attach(self, module)
 
     def describe(self) -> str:
         """What it does, in the order of packing, with the bound of what is lossy."""
@@ -156,13 +131,34 @@ class Policy(PolicyEntry):
         """What it has done so far."""
         return self._counters.snapshot()
 
+    def report(self) -> PolicyReport:
+        """What it has done so far at each call site, and what of it had no effect; printed, it is a table."""
+        found = [SiteReport.of(site, figures) for site, figures in self._counters.sites().items()]
+        found.sort(key=lambda site: -site.raw_bytes)
+        idle = [text for link in self._links for text in link.without_effect()] if found else ["nothing was saved"]
+        return PolicyReport(self.describe(), tuple(found), tuple(dict.fromkeys(idle)))
+
+    def synchronize(self) -> None:
+        """Wait until everything that was saved has arrived where it is stored.
+
+        Raises:
+            OSError, RuntimeError: if something in the background failed; the values that it failed for are in memory.
+        """
+        for link in self._links:
+            link.stage.synchronize()
+
     def shadow(self) -> None:
         """Count a value that raw hooks inside this policy took."""
         self._counters.shadowed += 1
 
     def __enter__(self) -> Policy:
         super().__enter__()
+        modules.follow(1)
         return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        super().__exit__(*exc_info)
+        modules.follow(-1)
 
     # -- saving --------------------------------------------------------------------------------------------------------
 
@@ -186,69 +182,100 @@ class Policy(PolicyEntry):
         else:
             beyond = ()
         counters = tuple(policy._counters for policy in chain)
-        handle = _store(value, [link for policy in chain for link in policy._links], counters)
+        site = CallSite(value.op, value.slot, modules.current_path(), user_line())
+        stored = _store(value, [link for policy in chain for link in policy._links], counters, site)
         seconds = perf_counter() - start
+        if isinstance(stored, str):
+            for of in counters:
+                of.keep(site, stored, value.array.nbytes, seconds)
+            return beyond[0].save(value, beyond[1:]) if beyond else None
         for of in counters:
-            of.pack_seconds += seconds
-            of.kept += handle is None
-        if handle is None and beyond:
-            return beyond[0].save(value, beyond[1:])
-        return handle
+            if stored.shared:
+                of.share(site, seconds)
+            else:
+                of.packed(site, stored.policy, seconds)
+        return stored
 
 
-def _store(value: SavedValue, links: Sequence[Link], counters: tuple[Counters, ...]) -> PackedHandle | None:
+def set_default_policy(policy: Policy | None) -> None:
+    """Have a policy active everywhere, outside of all others: in this thread, and in those that are started later.
+
+    Args:
+        policy: the policy, or None for none, as at the start.
+
+    Raises:
+        TypeError: for anything else.
+
+    Call it where no context manager of the library is active: leaving one restores what was when it was entered.
+
+    >>> from stowgrad.saved_tensors import Cast
+    >>> set_default_policy(Cast("bfloat16"))
+    >>> set_default_policy(None)
+    """
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(f"set_default_policy: expected a policy or None, got {type(policy).__name__}")
+    before = state.default_hooks()
+    after = () if policy is None else (policy,)
+    hooks = state.current().hooks
+    inner = hooks[len(before) :] if hooks[: len(before)] == before else hooks
+    state.set_default_hooks(after)
+    state.set_state(state.current().with_hooks((*after, *inner)))
+    modules.follow(len(after) - len(before))
+
+
+def _store(
+    value: SavedValue, links: Sequence[Link], counters: tuple[Counters, ...], site: CallSite
+) -> PackedHandle | str:
+    """The handle on what was stored, or why nothing was."""
     array, storage = value.array, value.storage
     if storage.device.type == "meta" or array.size == 0:
-        return None
-    links = [link for link in links if link.admits(value)]
-    # the second question spares a small value of its own the search for shared data: 10 us to 3
-    if not links or (storage.nbytes < _CROWDED_BYTES and not any(link.takes(storage.nbytes) for link in links)):
-        return None
+        return NO_DATA
+    meant = []
+    reason = NO_DATA
+    for link in links:
+        refused = link.refuses(value)
+        if refused is None:
+            meant.append(link)
+        else:
+            reason = refused
+    if not meant:
+        return reason
+    # this question spares a small value of its own the search for shared data: 10 us to 3
+    if storage.nbytes < _CROWDED_BYTES and all(storage.nbytes < link.least for link in meant):
+        for link in meant:
+            link.takes(storage.nbytes)
+        return IS_SMALL
     origin = address_of_owner(storage())
     layout = layout_of(array, origin)
-    stages = tuple(link.stage for link in links if link.takes(layout.nbytes))
-    dtype = array.dtype if any(link.stage.lossy for link in links) else None
-    unit = unit_for((storage.id, storage.version, tuple(link.stage for link in links), dtype), storage.device)
+    takers = [link for link in meant if link.takes(layout.nbytes)]
+    dtype = array.dtype if any(link.stage.lossy for link in meant) else None
+    unit = unit_for((storage.id, storage.version, tuple(link.stage for link in meant), dtype), storage.device)
     piece = unit.find(layout)
-    if piece is not None and (piece.payload.exact or len(stages) == len(links)):
-        for of in counters:
-            of.shared += 1
+    if piece is not None and (piece.payload.exact or len(takers) == len(meant)):
         return PackedHandle(piece, array, origin, shared=True)
-    if not stages and storage.nbytes >= max(_CROWDED_BYTES, _CROWDED_FACTOR * layout.nbytes):
-        stages = (_COMPACT,)
-    payload = _pack(value, layout, stages)
+    crowded = storage.nbytes >= max(_CROWDED_BYTES, _CROWDED_FACTOR * layout.nbytes)
+    if not takers and not crowded:
+        return IS_SMALL
+    payload = _pack(value, layout, takers)
     if payload is None:
-        return None
-    piece = Piece(unit, layout, payload, Stored(counters, layout.nbytes, payload))
+        return DECLINED
+    piece = Piece(unit, layout, payload, Stored(counters, layout.nbytes, payload, site))
     unit.add(piece)
     return PackedHandle(piece, array, origin, shared=False)
 
 
-def _pack(value: SavedValue, layout: Layout, stages: tuple[Stage, ...]) -> Payload | None:
+def _pack(value: SavedValue, layout: Layout, links: Sequence[Link]) -> Payload | None:
     """The value after all stages that want it; None if none does."""
     site = Site(value.op, value.slot)
     payload = Payload.of(elements_of(value.array, layout), value.storage.device)
-    for stage in stages:
-        payload = stage.pack(payload, site) or payload
+    if not links:
+        return _COMPACT.pack(payload, site)
+    for link in links:
+        link.seen += 1
+        if payload.undo:
+            payload.undo[-1].stage.settle(payload)
+        packed = link.stage.pack(payload, site)
+        if packed is not None:
+            link.took += 1
+            payload = packed
     return payload if payload.undo else None
-
-
-def _size_condition(min_bytes: int | str) -> tuple[Condition, ...]:
-    size = parse_size(min_bytes)
-    return (Condition(min_bytes=size, text=f"at least {format_size(size)}"),) if size else ()
-
-
-def _predicate(names: Names) -> Callable[[str], bool]:
-    if isinstance(names, str):
-        return names.__eq__
-    if callable(names):
-        return names
-    return frozenset(names).__contains__
-
-
-def _names_text(names: Names) -> str:
-    if isinstance(names, str):
-        return names
-    if callable(names):
-        return f"by {getattr(names, '__name__', type(names).__name__)}"
-    return " or ".join(sorted(names))

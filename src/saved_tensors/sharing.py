@@ -156,9 +156,20 @@ class PackedHandle:
         resident_bytes: bytes kept for it on the value's device; 0 if it shares what another handle keeps.
         offloaded_bytes: bytes kept for it elsewhere; 0 if it shares.
         policy: the names of the stages that were applied.
+        shared: whether it shares.
     """
 
-    __slots__ = ("_dtype", "_offset", "_piece", "_shape", "_strides", "offloaded_bytes", "policy", "resident_bytes")
+    __slots__ = (
+        "_dtype",
+        "_offset",
+        "_piece",
+        "_shape",
+        "_strides",
+        "offloaded_bytes",
+        "policy",
+        "resident_bytes",
+        "shared",
+    )
 
     def __init__(self, piece: Piece, array: Array, origin: int, shared: bool) -> None:
         self._piece = piece
@@ -167,6 +178,7 @@ class PackedHandle:
         self._strides = array.strides
         self._dtype = array.dtype
         self.policy = piece.payload.label
+        self.shared = shared
         self.resident_bytes = 0 if shared else piece.stored.resident_bytes
         self.offloaded_bytes = 0 if shared else piece.stored.offloaded_bytes
 

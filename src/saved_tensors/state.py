@@ -23,10 +23,20 @@ class State:
         disabled: the message of the error that entering hooks raises, or None where they are allowed.
 
     Attributes:
+        followers: those of the hook entries that are told of every op.
         grad_enabled: whether ops are recorded: in grad mode, and outside of inference mode.
     """
 
-    __slots__ = ("_without_grad", "_without_hooks", "disabled", "grad_enabled", "grad_flag", "hooks", "inference")
+    __slots__ = (
+        "_without_grad",
+        "_without_hooks",
+        "disabled",
+        "followers",
+        "grad_enabled",
+        "grad_flag",
+        "hooks",
+        "inference",
+    )
 
     def __init__(
         self, grad_flag: bool, hooks: tuple[Any, ...], inference: bool = False, disabled: str | None = None
@@ -34,6 +44,7 @@ class State:
         self.grad_flag = grad_flag
         self.grad_enabled = grad_flag and not inference
         self.hooks = hooks
+        self.followers = tuple([entry for entry in hooks if entry.follows_ops])
         self.inference = inference
         self.disabled = disabled
         self._without_hooks: State | None = None
@@ -70,6 +81,18 @@ _DEFAULT = State(True, ())
 _current: ContextVar[State] = ContextVar("stowgrad_state", default=_DEFAULT)
 
 current = _current.get
+
+
+def default_hooks() -> tuple[HookEntry, ...]:
+    """The hook entries that a thread starts with."""
+    return _DEFAULT.hooks
+
+
+def set_default_hooks(hooks: tuple[HookEntry, ...]) -> None:
+    """Change the hook entries that a thread starts with, and of those threads that are still under that state."""
+    _DEFAULT.hooks = hooks
+    _DEFAULT.followers = tuple([entry for entry in hooks if entry.follows_ops])
+    _DEFAULT._without_hooks = _DEFAULT._without_grad = None
 
 
 # Make a state the one that code on this thread or task runs under; the token that it returns isn't used.

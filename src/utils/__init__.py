@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import checkpoint
+from . import checkpoint, data
 from .frames import clear_frames
 from .serialization import load_file, load_metadata, save_file
 from .training_state import TrainingState, load_training_state, save_training_state
@@ -11,6 +11,7 @@ __all__ = [
     "TrainingState",
     "checkpoint",
     "clear_frames",
+    "data",
     "load_file",
     "load_metadata",
     "load_training_state",

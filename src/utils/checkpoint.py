@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
-from ..checkpoint import CheckpointError, checkpoint, is_recomputing
+from ..checkpoint import (
+    CheckpointError,
+    CheckpointPolicy,
+    GraphExecGroup,
+    SelectiveCheckpointContext,
+    checkpoint,
+    checkpoint_sequential,
+    create_selective_checkpoint_contexts,
+    set_checkpoint_debug_enabled,
+    set_checkpoint_early_stop,
+)
 
-__all__ = ["CheckpointError", "checkpoint", "is_recomputing"]
+__all__ = [
+    "CheckpointError",
+    "CheckpointPolicy",
+    "GraphExecGroup",
+    "SelectiveCheckpointContext",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]

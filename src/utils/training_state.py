@@ -109,6 +109,11 @@ def _split(state_dict: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Ten
         for name, value in values.items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{number}.{name}"] = value
+            elif isinstance(value, list) and any(isinstance(part, Tensor) for part in value):
+                raise TypeError(
+                    f"a training state has no place for lists of tensors, such as {name!r} of parameter {number}"
+                    " (L-BFGS keeps them): save the model alone, and begin with a new optimizer"
+                )
             else:
                 rest[name] = value
     return {"param_groups": state_dict["param_groups"], "state": plain}, tensors

@@ -37,6 +37,9 @@ KEYS = {
     "mask of the first": (np.array([False, True]), None),
     "mask of the last two": ((slice(None), MASK), None),
     "mask of the middle": ((slice(None), np.array([True, False, True])), None),
+    "true": (True, None),
+    "false": (False, None),
+    "bool without dimensions": (np.array(True), None),
     "mask and list": ((np.array([True, True]), slice(None), [2, 0]), None),
 }
 every_key = pytest.mark.parametrize("name", KEYS)
@@ -126,7 +129,6 @@ def test_second_derivatives_of_a_written_key(name):
     [
         (1.5, "valid indices"),
         ("a", "valid indices"),
-        (True, "valid indices"),
         (([0], 1.5), "valid indices"),
         (([0], [0], [0], [0]), "too many indices"),
         (([0], [3]), "out of bounds"),

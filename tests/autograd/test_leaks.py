@@ -37,7 +37,7 @@ HOOKS = {
     "numpy": lambda: saved_tensors_hooks(lambda t: t.detach().numpy().copy(), stowgrad.from_numpy),
     "save_on_cpu": save_on_cpu,
     "zstd": lambda: Compress("zstd", min_bytes=0),
-    "disk": lambda: save_on_disk(min_bytes=0),
+    "disk": lambda: save_on_disk(min_bytes=0, staging=0),
 }
 under_hooks = pytest.mark.parametrize("hooks", HOOKS.values(), ids=HOOKS.keys())
 

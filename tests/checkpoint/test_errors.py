@@ -60,7 +60,7 @@ def test_fewer_values_are_an_error_with_both_counts():  # case E18
 
 
 def test_no_values_are_an_error():
-    y = checkpoint(Changing(lambda x: x.exp(), lambda x: x + 1), leaf())
+    y = checkpoint(Changing(lambda x: x.exp() + 1, lambda x: x + 1), leaf(), determinism_check="none")
     with pytest.raises(CheckpointError, match=r"forward: 1\n.*recomputed: 0"):
         y.sum().backward()
 
@@ -68,12 +68,12 @@ def test_no_values_are_an_error():
 @pytest.mark.parametrize(
     ("first", "second", "names"),
     [
-        (lambda x: x.exp(), lambda x: x.sin(), ["exp, 'result'", "sin, 'self'"]),
+        (lambda x: x.exp(), lambda x: x.sin(), ["exp, at ", "sin, at ", "test_errors.py:"]),
         (lambda x: x.exp(), lambda x: x[:2].exp(), ["[6, 5]", "[2, 5]"]),
-        (lambda x: x.exp(), lambda x: x.float().exp(), ["float64", "float32"]),
+        (lambda x: x.exp(), lambda x: x.float().exp(), ["exp, at ", "to_copy, at "]),
         (lambda x: x * x.detach(), lambda x: x.detach() * x, ["'other'", "'self'"]),
     ],
-    ids=["op", "shape", "dtype", "slot"],
+    ids=["op", "shape", "cast", "slot"],
 )
 def test_another_value_is_an_error_that_names_both(first: Any, second: Any, names: list[str]):  # cases E5, E18
     y = checkpoint(Changing(first, second), leaf())
@@ -113,7 +113,9 @@ def test_parameters_are_protected():  # case E1
     layer = nn.Linear(5, 5).double()
     y = checkpoint(lambda t: layer(t).tanh(), leaf())
     add_one(layer.weight)
-    with pytest.raises(RuntimeError, match=r"modified by an inplace operation: linear, 'weight' of shape \[5, 5\]"):
+    with pytest.raises(
+        RuntimeError, match=r"modified by an inplace operation: a tensor of category parameter was read by linear"
+    ):
         y.sum().backward()
 
 

@@ -251,6 +251,7 @@ def test_arguments_go_where_the_policies_outside_send_them(codec: Any):
         h = x * 1
         y = checkpoint(chain, h)
         del h
+    policy.synchronize()
     assert kept.now() == 1
     assert policy.statistics().count == 1
     raw = UNIT if codec is None else 0
@@ -272,6 +273,7 @@ def test_policies_inside_the_region_win():
             return chain(t)
 
     y = checkpoint(function, x)
+    policy.synchronize()
     assert kept.now() == 1
     assert policy.statistics().live_count > 0
     y.sum().backward()

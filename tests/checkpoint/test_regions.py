@@ -370,3 +370,19 @@ def test_hooks_that_are_disabled_in_backward_only_do_not_disturb_the_second_run(
     with stowgrad.autograd.graph.disable_saved_tensors_hooks("not in backward"):
         y.backward()
     assert x.grad is not None
+
+
+def test_running_statistics_move_once():  # case E7, spec 9.26, P12; twice in PyTorch 2.13
+    model = stowgrad.nn.Sequential(stowgrad.nn.Conv2d(2, 3, 3), stowgrad.nn.BatchNorm2d(3), stowgrad.nn.ReLU())
+    x = stowgrad.tensor(np.random.default_rng(0).normal(size=(4, 2, 6, 6)).astype(np.float32))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model(x).sum().backward()
+    expected = {name: value.numpy().copy() for name, value in model.state_dict().items()}
+    gradients = [parameter.grad.numpy().copy() for parameter in model.parameters()]
+    model.load_state_dict(before)
+    model.zero_grad()
+    checkpoint(model, x).sum().backward()
+    for name, value in model.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), expected[name], err_msg=name)
+    for parameter, wanted in zip(model.parameters(), gradients, strict=True):
+        np.testing.assert_array_equal(parameter.grad.numpy(), wanted)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import jsonschema
 import pytest
@@ -18,55 +17,7 @@ from stowgrad.cli.budgets import Budget, parse_budget
 from stowgrad.cli.output import CommandError
 from stowgrad.cli.target import Target, split_target
 
-ROOT = Path(__file__).resolve().parents[2]
-# Two steps with 5,000,000 bytes in forward and 6,000,000 more in backward.
-SCRIPT = """\
-import sys
-import numpy as np
-from stowgrad.memory import events, pool
-
-def lease(nbytes):
-    return pool("cpu").lease((nbytes,), np.dtype("uint8"))
-
-for step in range(2):
-    with events.span("phase", "forward"):
-        a = lease(5_000_000)
-    with events.span("phase", "backward"), events.span("node", "TanhBackward0"):
-        b = lease(6_000_000)
-    with events.span("phase", "optimizer"):
-        del a, b
-"""
-
-
-def command(*arguments, cwd, **options):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", "PYTHONWARNINGS": "error"}
-    # Ctrl-C works as in a terminal, also where the shell that started the tests ignores it.
-    code = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        " from stowgrad.cli.memprof import main; sys.exit(main())"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        cwd=cwd,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-
-
-def run(*arguments, cwd, text=None):
-    process = command(*arguments, cwd=cwd)
-    out, err = process.communicate(text, timeout=60)
-    return process.returncode, out, err
-
-
-@pytest.fixture
-def script(tmp_path):
-    (tmp_path / "train.py").write_text(SCRIPT)
-    return tmp_path / "train.py"
+from .program import SCRIPT, command, refused, run
 
 
 def profile(folder):
@@ -228,13 +179,6 @@ def test_budgets_are_read():
 # -- wrong use ---------------------------------------------------------------------------------------------------------
 
 
-def refused(*arguments, cwd, message):
-    code, out, err = run(*arguments, cwd=cwd)
-    assert (code, out) == (2, ""), err
-    assert message in err
-    assert "Traceback" not in err
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -245,7 +189,7 @@ def refused(*arguments, cwd, message):
         (["run", "missing.py"], "can't open script missing.py: no such file"),
         (["run", "--budget", "lots", "train.py"], "expected a size such as"),
         (["run", "--budget", "x=3", "train.py"], "unknown phase 'x'"),
-        (["run", "--record", "all", "train.py"], "invalid choice"),
+        (["run", "--record", "some", "train.py"], "invalid choice"),
         (["run", "--outpt", "x", "train.py"], "--outpt"),
         (["run", "-o", "missing/p.json", "train.py"], "there is no directory missing"),
         (["run", "-o", ".", "train.py"], "is a directory"),

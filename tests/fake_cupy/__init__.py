@@ -16,15 +16,18 @@ from typing import Any
 
 import numpy as np
 
+from . import linalg, special
 from .arrays import (
     CUDARuntimeError,
     Device,
     Memory,
     MemoryPointer,
+    Stream,
     UnownedMemory,
     argsort,
     as_strided,
     ascontiguousarray,
+    bincount,
     broadcast_to,
     copyto,
     count_devices,
@@ -39,6 +42,7 @@ from .arrays import (
     writing,
     zeros,
 )
+from .fft import fft, ifft, irfft, rfft
 from .kernels import ElementwiseKernel, ReductionKernel, registry
 
 UFUNCS = words(
@@ -47,17 +51,21 @@ UFUNCS = words(
     " bitwise_and bitwise_or bitwise_xor negative absolute sign square reciprocal sqrt cbrt exp exp2 expm1 log log2"
     " log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh floor ceil trunc rint"
     " conjugate logical_not invert isnan isinf isfinite"
+    " left_shift right_shift gcd lcm nextafter signbit deg2rad rad2deg"
 )
 
 
 def modules() -> dict[str, types.ModuleType]:
     """``cupy`` and what lies in it, by name."""
-    made = {name: types.ModuleType(name) for name in ("cupy", "cupy.cuda", "cupy.cuda.runtime", "cupy.lib")}
+    made = {name: types.ModuleType(name) for name in ("cupy", "cupy.cuda", "cupy.cuda.runtime", "cupy.fft", "cupy.lib")}
     made["cupy.lib.stride_tricks"] = types.ModuleType("cupy.lib.stride_tricks")
     contents: dict[str, dict[str, Any]] = {
         "cupy": {
             **{name: writing(getattr(np, name)) for name in UFUNCS},
-            **{name: writing(getattr(np, name)) for name in ("sum", "amax", "amin", "argmax", "argmin")},
+            **{
+                name: writing(getattr(np, name))
+                for name in ("sum", "prod", "amax", "amin", "any", "all", "argmax", "argmin")
+            },
             "ndarray": ndarray,
             "empty": empty,
             "full": full,
@@ -65,6 +73,7 @@ def modules() -> dict[str, types.ModuleType]:
             "copyto": copyto,
             "take": take,
             "argsort": argsort,
+            "bincount": bincount,
             "matmul": matmul,
             "ascontiguousarray": ascontiguousarray,
             "broadcast_to": broadcast_to,
@@ -72,6 +81,7 @@ def modules() -> dict[str, types.ModuleType]:
             "ElementwiseKernel": ElementwiseKernel,
             "ReductionKernel": ReductionKernel,
             "cuda": made["cupy.cuda"],
+            "fft": made["cupy.fft"],
             "lib": made["cupy.lib"],
         },
         "cupy.cuda": {
@@ -79,6 +89,8 @@ def modules() -> dict[str, types.ModuleType]:
             "Memory": Memory,
             "MemoryPointer": MemoryPointer,
             "UnownedMemory": UnownedMemory,
+            "Stream": Stream,
+            "alloc_pinned_memory": bytearray,
             "get_current_stream": lambda device_id=-1: state.stream,
             "set_allocator": lambda allocator: setattr(state, "allocator", allocator),
             "runtime": made["cupy.cuda.runtime"],
@@ -88,12 +100,13 @@ def modules() -> dict[str, types.ModuleType]:
             "getDevice": lambda: state.current,
             "getDeviceCount": count_devices,
         },
+        "cupy.fft": {"fft": fft, "ifft": ifft, "irfft": irfft, "rfft": rfft},
         "cupy.lib": {"stride_tricks": made["cupy.lib.stride_tricks"]},
         "cupy.lib.stride_tricks": {"as_strided": as_strided},
     }
     for name, content in contents.items():
         vars(made[name]).update(content)
-    return made
+    return linalg.added(made | special.modules())
 
 
 def names() -> set[str]:
@@ -102,7 +115,7 @@ def names() -> set[str]:
         f"{module}.{name}".removeprefix("cupy.")
         for module, made in modules().items()
         for name in vars(made)
-        if not name.startswith("__")
+        if not name.startswith("__") and not module.startswith("cupyx")
     }
 
 

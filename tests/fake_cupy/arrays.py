@@ -61,17 +61,26 @@ class Device:
         state.current = self._before
 
 
+class Event(tuple[str, int]):
+    """What a stream has recorded: it has come."""
+
+    done = True
+
+    def synchronize(self) -> None:
+        """Nothing is under way."""
+
+
 class Stream:
     """A stream that notes which others it waited for."""
 
     _numbers = itertools.count()
 
-    def __init__(self) -> None:
+    def __init__(self, null: bool = False, non_blocking: bool = False) -> None:
         self.ptr = next(Stream._numbers)
         self.waited: list[object] = []
 
     def record(self) -> tuple[str, int]:
-        return ("event", self.ptr)
+        return Event(("event", self.ptr))
 
     def wait_event(self, event: object) -> None:
         self.waited.append(event)
@@ -207,7 +216,9 @@ class ndarray:  # noqa: N801  # CuPy's name
     def fill(self, value: Any) -> None:
         self._a.fill(host(value))
 
-    def get(self, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+    def get(
+        self, stream: Any = None, order: str = "C", out: np.ndarray[Any, Any] | None = None, blocking: bool = True
+    ) -> np.ndarray[Any, Any]:
         if out is None:
             return self._a.copy()
         if out.dtype != self.dtype or out.shape != self.shape or not out.flags.c_contiguous:
@@ -215,7 +226,7 @@ class ndarray:  # noqa: N801  # CuPy's name
         out[...] = self._a
         return out
 
-    def set(self, array: np.ndarray[Any, Any]) -> None:
+    def set(self, array: np.ndarray[Any, Any], stream: Any = None) -> None:
         if type(array) is not np.ndarray or array.dtype != self.dtype or array.shape != self.shape:
             raise TypeError("set: the array does not fit")
         if not self._a.flags.c_contiguous:
@@ -318,6 +329,10 @@ def argsort(a: ndarray, axis: int = -1, kind: str | None = None) -> ndarray:
     if kind not in (None, "stable"):
         raise ValueError("only stable sorts")
     return _device(np.argsort(host(a), axis, "stable"))
+
+
+def bincount(x: ndarray, weights: ndarray | None = None, minlength: int = 0) -> ndarray:
+    return _device(np.bincount(host(x), host(weights), minlength))
 
 
 def matmul(a: ndarray, b: ndarray, out: ndarray | None = None) -> ndarray:

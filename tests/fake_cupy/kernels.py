@@ -180,12 +180,13 @@ class ReductionKernel(_Kernel):
         signature = f'extern "C" void {self.symbol(dtype)}(long long count, long long length, void **_p, long long *_s)'
         return self.source(dtype, signature, body)
 
-    def __call__(self, *args: Any, axis: int | None = None, keepdims: bool = False) -> ndarray:
+    def __call__(self, *args: Any, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> ndarray:
         given = list(args[len(self.ins) :])
         ins = [host(arg) for arg in args[: len(self.ins)]]
         dtype = self.element_type((*args[: len(self.ins)], *(given or [None] * len(self.outs))))
         shape = np.broadcast_shapes(*[array.shape for array in ins if isinstance(array, np.ndarray)])
-        axes = tuple(range(len(shape))) if axis is None else (axis % len(shape),)
+        given_axes = (axis,) if isinstance(axis, int) else axis
+        axes = tuple(range(len(shape)) if given_axes is None else (d % len(shape) for d in given_axes))
         kept = tuple(d for d in range(len(shape)) if d not in axes)
         out_shape = tuple((1 if d in axes else n) for d, n in enumerate(shape) if keepdims or d not in axes)
         out_dtype = self.outs[0].fixed
@@ -215,6 +216,7 @@ static inline unsigned long long __umul64hi(unsigned long long a, unsigned long 
   return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
 using std::exp; using std::log; using std::sqrt; using std::tanh; using std::erf; using std::erfc; using std::cos;
+using std::expm1; using std::log1p;
 """
 _compiled: dict[str, Any] = {}
 

@@ -39,7 +39,7 @@ class Mode(NamedTuple):
 
 
 def disk(directory: Path) -> Any:
-    return save_on_disk(directory, min_bytes=0)
+    return save_on_disk(directory, min_bytes=0, staging="256 KiB")
 
 
 MODES = {
@@ -57,6 +57,13 @@ MODES = {
     "sim, save_on_cpu": Mode(lambda directory: save_on_cpu(), device="sim:0"),
     "sim, checkpointed, save_on_cpu": Mode(lambda directory: save_on_cpu(), region=checkpoint, device="sim:0"),
 }
+
+
+def memory_of(training: Training) -> list[int]:
+    """The bytes on both devices when nothing is under way in the background."""
+    if hasattr(training.policy, "synchronize"):
+        training.policy.synchronize()
+    return [memory_allocated(device) for device in ("cpu", "sim:0")]
 
 
 class Training:
@@ -112,9 +119,11 @@ def test_memory_is_the_same_after_every_step(name: str, tmp_path: Path, gc_off: 
     training = Training(mode, tmp_path)
     training.step()  # makes gradients and optimizer states
     devices = ("cpu", "sim:0")
+    memory_of(training)
     expected = [pool(device).bytes_by_category() for device in devices]
     for number in range(5):
         training.step()
+        memory_of(training)
         assert [pool(device).bytes_by_category() for device in devices] == expected, f"step {number}"
     assert os.listdir(tmp_path) == []
     if hasattr(training.policy, "statistics"):
@@ -126,7 +135,7 @@ def test_memory_is_the_same_after_every_step(name: str, tmp_path: Path, gc_off: 
 def test_a_graph_that_is_dropped_frees_what_it_saved(name: str, tmp_path: Path, gc_off: None, one_thread: None):
     mode = MODES[name]
     training = Training(mode, tmp_path)
-    before = [memory_allocated(device) for device in ("cpu", "sim:0")]
+    before = memory_of(training)
     loss = training.forward()
     kept = memory_allocated(mode.device) - before[mode.device != "cpu"] - loss.nbytes
     if hasattr(training.policy, "statistics"):
@@ -134,7 +143,7 @@ def test_a_graph_that_is_dropped_frees_what_it_saved(name: str, tmp_path: Path, 
     else:
         assert kept > 0
     del loss
-    assert [memory_allocated(device) for device in ("cpu", "sim:0")] == before
+    assert memory_of(training) == before
 
 
 def test_modes_lower_the_peak(tmp_path: Path, one_thread: None):
@@ -149,7 +158,8 @@ def test_modes_lower_the_peak(tmp_path: Path, one_thread: None):
     assert peaks["disk"] < 0.6 * peaks["plain"], peaks
     assert peaks["bfloat16"] < 0.8 * peaks["plain"], peaks
     assert peaks["checkpointed"] < 0.9 * peaks["plain"], peaks
-    assert peaks["checkpointed, disk"] <= peaks["checkpointed"], peaks
+    # What is on its way to the file is still in memory: up to the staging.
+    assert peaks["checkpointed, disk"] <= peaks["checkpointed"] + (256 << 10), peaks
 
 
 def _failing_step(training: Training, where: str) -> None:
@@ -184,12 +194,12 @@ def test_an_exception_leaves_nothing_and_the_next_step_is_right(
     training = Training(mode, tmp_path)
     training.step()
     training.optimizer.zero_grad()
-    before = [memory_allocated(device) for device in ("cpu", "sim:0")]
+    before = memory_of(training)
     with pytest.raises(ArithmeticError, match="in the middle") as caught:
         _failing_step(training, where)
     stowgrad.utils.clear_frames(caught.value)
     training.optimizer.zero_grad()
-    assert [memory_allocated(device) for device in ("cpu", "sim:0")] == before
+    assert memory_of(training) == before
     assert os.listdir(tmp_path) == []
     state = stowgrad.get_rng_state()
     loss = training.forward()

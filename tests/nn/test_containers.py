@@ -71,3 +71,59 @@ def test_dict():
     assert list(net.parameters()) == []
     with pytest.raises(TypeError, match="not a Module subclass"):
         net["x"] = 3  # type: ignore[assignment]
+
+
+def test_sequentials_are_added_and_multiplied():
+    one, two = nn.Sequential(nn.Identity(), nn.ReLU()), nn.Sequential(nn.Tanh())
+    assert [type(module).__name__ for module in one + two] == ["Identity", "ReLU", "Tanh"]
+    assert (2 * two)[1] is two[0]
+    assert len(one * 2) == 4
+    one += two
+    one *= 2
+    assert list(one._modules) == ["0", "1", "2", "3", "4", "5"]
+    assert one.insert(-1, nn.GELU())[5] is one[5]
+    assert isinstance(one.pop(5), nn.GELU)
+    assert len(one.pop(slice(2))) == 2
+    assert list(one._modules) == ["0", "1", "2", "3"]
+    for wrong, error in ((lambda: one + [nn.ReLU()], ValueError), (lambda: one * 0, ValueError)):
+        with pytest.raises(error):
+            wrong()
+    with pytest.raises(TypeError, match="unsupported operand"):
+        one * 1.5
+    with pytest.raises(IndexError, match="out of range"):
+        one.insert(9, nn.ReLU())
+
+
+def test_lists_are_added():
+    one = nn.ModuleList([nn.ReLU()])
+    both = one + [nn.Tanh()]
+    assert isinstance(both, nn.ModuleList)
+    assert both.pop(0) is one[0]
+    assert len(both) == 1
+
+
+def test_dicts_take_pairs():
+    made = nn.ModuleDict([("a", nn.ReLU()), ["b", nn.Tanh()]])
+    made.update(nn.ModuleDict({"c": nn.GELU()}))
+    assert list(made) == ["a", "b", "c"]
+    with pytest.raises(TypeError, match="key/value pairs"):
+        made.update(3)
+    with pytest.raises(TypeError, match="should be Iterable"):
+        made.update([3])
+    with pytest.raises(ValueError, match="length 1; 2 is required"):
+        made.update([("a",)])
+
+
+def test_a_module_is_put_at_a_dotted_name():
+    net = nn.Sequential(nn.Sequential(nn.ReLU()))
+    net.set_submodule("0.0", nn.Tanh())
+    net.set_submodule("0.more", nn.GELU())
+    assert [type(module).__name__ for module in net[0]] == ["Tanh", "GELU"]
+    with pytest.raises(AttributeError, match="no submodule 'other'"):
+        net.set_submodule("0.other", nn.Tanh(), strict=True)
+    with pytest.raises(AttributeError, match="no submodule '3'"):
+        net.set_submodule("3.other", nn.Tanh())
+    with pytest.raises(ValueError, match="without a target"):
+        net.set_submodule("", nn.Tanh())
+    with pytest.raises(ValueError, match="not an nn"):
+        net.set_submodule("0", 3)

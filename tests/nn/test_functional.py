@@ -75,8 +75,8 @@ def test_attention_refuses():
         F.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
     with pytest.raises(RuntimeError, match="between 0 and 1"):
         F.scaled_dot_product_attention(q, k, v, dropout_p=2.0)
-    with pytest.raises(RuntimeError, match="number of dimensions"):
-        F.scaled_dot_product_attention(q, k[0], v)
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        F.scaled_dot_product_attention(q[0, 0], k, v)
     with pytest.raises(RuntimeError, match="scaled_dot_product_attention"):
         F.scaled_dot_product_attention(q, tensors(random(1, 4, 3))[0], v)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,49 @@ def test_deepcopy_shares_nothing_but_keeps_sharing():
     assert isinstance(twin[0].weight, nn.Parameter)
 
 
+def test_pickling_keeps_values_settings_and_sharing():
+    net = Net().eval()
+    net.twin = nn.Linear(3, 4)
+    net.twin.weight = net.first.weight
+    twin = pickle.loads(pickle.dumps(net))
+    assert repr(twin) == repr(net)
+    assert not twin.training
+    assert twin.twin.weight is twin.first.weight
+    assert isinstance(twin.first.weight, nn.Parameter)
+    assert list(twin.state_dict()) == list(net.state_dict())
+    x = stowgrad.ones(2, 3)
+    np.testing.assert_array_equal(twin(x).detach().numpy(), net(x).detach().numpy())
+
+
+def test_more_casts_and_devices():
+    net = Net()
+    net.register_buffer("index", stowgrad.arange(3))
+    assert net.half().scale.dtype == stowgrad.float16
+    assert net.bfloat16().scale.dtype == stowgrad.bfloat16
+    assert net.index.dtype == stowgrad.int64
+    assert net.type(stowgrad.float64).index.dtype == stowgrad.float64
+    assert net.to(stowgrad.ones(1), non_blocking=True).scale.dtype == stowgrad.float32
+    assert net.cpu().to(tensor=stowgrad.ones(1)).index.dtype == stowgrad.float32
+
+
+def test_a_module_without_values_gets_memory():
+    layer = nn.Linear(2, 3, device="meta")
+    assert str(layer.weight.device) == "meta"
+    layer.to_empty(device="cpu").load_state_dict(nn.Linear(2, 3).state_dict())
+    assert str(layer.weight.device) == "cpu"
+    assert layer(stowgrad.ones(2)).shape == (3,)
+
+
+def test_training_mode_goes_through_overridden_train():
+    class Frozen(nn.Module):
+        def train(self, mode: bool = True) -> Any:
+            return super().train(False)
+
+    net = nn.Sequential(Frozen(), nn.Identity()).train()
+    assert not net[0].training
+    assert net[1].training
+
+
 # -- hooks -------------------------------------------------------------------------------------------------------------
 
 
@@ -277,7 +321,7 @@ def test_repr():
         "  (table): Embedding(3, 2, padding_idx=2)\n"
         "  (rest): Sequential(\n"
         "    (0): ReLU()\n"
-        "    (1): Dropout(p=0.25)\n"
+        "    (1): Dropout(p=0.25, inplace=False)\n"
         "    (2): Identity()\n"
         "  )\n"
         "  (empty): ModuleList()\n"

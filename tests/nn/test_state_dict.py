@@ -106,3 +106,15 @@ def test_tied_parameters_load():
     model.load_state_dict(state)
     assert model["a"].weight is model["b"].weight
     assert model["b"].weight.detach().numpy().tolist() == [[3, 3], [3, 3]]
+
+
+def test_a_module_without_values_takes_those_of_a_state_over():
+    state = nn.Linear(2, 3).state_dict()
+    layer = nn.Linear(2, 3, device="meta")
+    with pytest.warns(UserWarning, match="which is a no-op"):
+        layer.load_state_dict(state)
+    assert str(layer.weight.device) == "meta"
+    layer.load_state_dict(state, assign=True)
+    assert layer.weight._storage is state["weight"]._storage
+    assert layer.weight._storage.category == "parameter"
+    assert layer(stowgrad.ones(2)).shape == (3,)

@@ -11,7 +11,7 @@ import pytest
 
 import stowgrad
 from stowgrad.memory import memory_allocated, pool
-from stowgrad.offload import arena, save_on_cpu, save_on_disk
+from stowgrad.offload import file, save_on_cpu, save_on_disk
 from stowgrad.saved_tensors import Cast, Compress, Policy, saved_tensors_hooks
 from stowgrad.saved_tensors.codecs import Compact
 
@@ -88,8 +88,9 @@ def test_what_save_on_cpu_kept_is_checked_after_a_write():  # case A3
 def test_a_value_and_its_transpose_are_one():  # cases B1, B4
     policy = on_disk()
     x = leaf(RANDOM)
+    h = x * 1
     with policy:
-        y = x.t().sin().t() + x.cos() + x * x
+        y = h.t().sin().t() + h.cos() + h * h
     figures = policy.statistics()
     assert figures.count == 1
     assert figures.shared >= 3
@@ -97,22 +98,33 @@ def test_a_value_and_its_transpose_are_one():  # cases B1, B4
     assert np.allclose(x.grad.numpy(), np.cos(RANDOM) - np.sin(RANDOM) + 2 * RANDOM)
 
 
+def test_leaves_that_require_grad_stay_where_they_are():  # case D3
+    policy = on_disk()
+    x = leaf(RANDOM)
+    with policy:
+        y = x * x + x.t().sin().t()
+    assert dict(policy.statistics().kept_because) == {"stays alive anyway": 3}
+    y.sum().backward()
+    assert np.allclose(x.grad.numpy(), 2 * RANDOM + np.cos(RANDOM))
+
+
 def test_parameters_stay_where_they_are():  # case B5
     policy = on_disk()
     weight = leaf(RANDOM)
     pool("cpu").relabel(weight._storage, "parameter")
-    x = leaf(RANDOM)
+    x = leaf(RANDOM) * 1
     with policy:
         y = x @ weight.t()
     figures = policy.statistics()
     assert (figures.count, figures.kept) == (1, 1)
+    assert dict(figures.kept_because) == {"parameter or buffer": 1}
     y.sum().backward()
     assert np.allclose(weight.grad.numpy(), RANDOM.sum(0))
 
 
 def test_a_small_view_is_all_that_is_written():  # case C4
     policy = on_disk()
-    big = leaf(np.zeros((1000, 1000)))
+    big = leaf(np.zeros((1000, 1000))) * 1
     with policy:
         big[0, :2].sin()
     assert policy.statistics().offloaded_bytes == 16
@@ -125,10 +137,10 @@ def test_a_full_disk_leaves_everything_as_it_was(monkeypatch):  # case C3
     def full(fd, data, position):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    policy = on_disk()
+    policy = save_on_disk(min_bytes=0, staging=0)
     version, before = h._version, memory_allocated()
     with policy, monkeypatch.context() as patch:
-        patch.setattr(arena.os, "pwrite", full)
+        patch.setattr(file.os, "pwrite", full)
         with pytest.raises(OSError, match="No space left"):
             h.exp()
     assert h._version == version
@@ -184,7 +196,10 @@ def test_all_memory_is_freed_without_the_collector(policy, device):  # cases A14
         used.backward()
         del used
         x.grad = None
-        assert (memory_allocated(device), memory_allocated("cpu")) == before
+        policy.synchronize()
+        # less, where the background of another test has only ended now
+        assert memory_allocated(device) <= before[0]
+        assert memory_allocated("cpu") <= before[1]
         assert policy.statistics().live_count == 0
     finally:
         gc.enable()
@@ -192,9 +207,10 @@ def test_all_memory_is_freed_without_the_collector(policy, device):  # cases A14
 
 def test_nested_contexts_compose_and_raw_hooks_shadow():  # case A9
     x = leaf(np.zeros(100000))
+    h = x * 1
     inner, outer = Compress("zstd"), save_on_disk()
     with outer, inner:
-        y = x.exp() * x
+        y = h.exp() * h
     assert inner.statistics().count == outer.statistics().count == 2
     assert outer.statistics().offloaded_bytes < 10000
     y.sum().backward()
@@ -208,8 +224,10 @@ def test_nested_contexts_compose_and_raw_hooks_shadow():  # case A9
 def test_saved_values_on_a_device_leave_it():
     x = leaf(np.ones(100000), "sim:0")
     before = memory_allocated("sim:0")
-    with save_on_cpu():
+    policy = save_on_cpu()
+    with policy:
         y = x.exp().exp().exp().sum()
+    policy.synchronize()
     # x itself is still held, and y: the three results of 800 kB each are not
     assert memory_allocated("sim:0") - before < 10000
     y.backward()

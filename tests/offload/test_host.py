@@ -20,6 +20,7 @@ def test_a_device_value_moves_to_the_host_and_back():
     assert pool("cpu").bytes_by_category()["saved_packed"] == before + 8000
     expected = array.T.copy(order="K")
     storage = storage_of(array)
+    policy.synchronize()
     del array
     assert storage() is None  # nothing of the value is left on the device
     loaded = handle.load()

@@ -12,6 +12,8 @@ import stowgrad
 from stowgrad import nn, optim
 from stowgrad.optim import lr_scheduler
 
+pytestmark = pytest.mark.filterwarnings("ignore:Detected call")
+
 
 def optimizer(*rates: float) -> optim.Optimizer:
     return optim.SGD([{"params": nn.Parameter(stowgrad.ones(1)), "lr": rate} for rate in rates])

@@ -147,6 +147,11 @@ KEYS: dict[str, Any] = {
     "last list": (..., [3, -1]),
     "past the end": slice(2, 100),
     "nothing": slice(2, 1),
+    "true": True,
+    "false": False,
+    "true and list": (True, [1, 0]),
+    "list of lists": [[0, 1], [1, 0]],
+    "list with slice": [slice(1), 0],
     "one element": (0, 1, 2),
 }
 
@@ -294,6 +299,48 @@ def _shapes() -> list[Case]:
     ]
 
 
+def _by_number() -> list[Case]:
+    x = np.array([[0.5, 0.0, 1.5], [0.0, 2.0, -0.5]])
+    codes = np.array([[1, 0], [2, 1]])
+    one_hot: dict[str, Callable[..., Any]] = {
+        "counted": lambda lib, c: lib.nn.functional.one_hot(c),
+        "given": lambda lib, c: lib.nn.functional.one_hot(c, num_classes=5),
+        "too few": lambda lib, c: lib.nn.functional.one_hot(c, 2),
+        "negative": lambda lib, c: lib.nn.functional.one_hot(c - 1),
+        "empty": lambda lib, c: lib.nn.functional.one_hot(c[:0], 3),
+    }
+    return [
+        Case("nonzero", "matrix", lambda lib, x: x.nonzero(), (x,)),
+        Case("nonzero", "0-dim", lambda lib, x: lib.nonzero(x[0, 0]), (x,)),
+        Case("nonzero", "tuple", lambda lib, x: lib.nonzero(x, as_tuple=True), (x,)),
+        Case("nonzero", "tuple, 0-dim", lambda lib, x: x[0, 0].nonzero(as_tuple=True), (x,)),
+        Case("where", "condition alone", lambda lib, x: lib.where(x > 0), (x,)),
+        *(
+            Case(
+                "segment_reduce",
+                fold,
+                lambda lib, x, f=fold: lib.segment_reduce(
+                    x, f, lengths=lib.tensor([[2, 0, 1], [1, 1, 1]]), axis=1, unsafe=False
+                ),
+                (x + 0.1,),
+                FLOATS,
+            )
+            for fold in ("sum", "mean", "max", "min", "prod")
+        ),
+        Case("argwhere", "function", lambda lib, x: lib.argwhere(x), (x,)),
+        Case("argwhere", "method", lambda lib, x: x.T.argwhere(), (x,)),
+        Case("tril_indices", "wide", lambda lib: lib.tril_indices(3, 4, 1), ()),
+        Case("triu_indices", "long", lambda lib: lib.triu_indices(4, 2, -1, dtype=lib.int32), ()),
+        Case("adjoint", "batch", lambda lib, x: x[None].adjoint(), (x,)),
+        Case("vander", "all", lambda lib, x: lib.vander(x[0].detach()), (x,)),
+        Case("vander", "increasing", lambda lib, x: lib.vander(x[0].detach(), 4, increasing=True), (x,)),
+        Case("vander", "none", lambda lib, x: lib.vander(x[0].detach(), 0), (x,)),
+        Case("unsafe_split_with_sizes", "", lambda lib, x: lib.unsafe_split_with_sizes(x, [1, 2], 1), (x,)),
+        Case("unsafe_split_with_sizes", "method", lambda lib, x: x.unsafe_split_with_sizes([2, 0], 0), (x,)),
+        *(Case("one_hot", label, call, (codes,)) for label, call in one_hot.items()),
+    ]
+
+
 def _functional(name: str, **keywords: Any) -> Callable[..., Any]:
     return lambda lib, *tensors: getattr(lib.nn.functional, name)(*tensors, **keywords)
 
@@ -379,4 +426,4 @@ def _networks() -> list[Case]:
     ]
 
 
-CASES = [*_unary(), *_binary(), *_reductions(), *_shapes(), *_attention(), *_networks()]
+CASES = [*_by_number(), *_unary(), *_binary(), *_reductions(), *_shapes(), *_attention(), *_networks()]

@@ -13,6 +13,8 @@ import torch
 import stowgrad
 from stowgrad.autograd import methods
 
+from . import opinfo_operators, test_elementwise
+
 LIBRARIES = (stowgrad, torch)
 VALUES = np.array([[1.5, -2.0, 0.25], [3.0, 0.5, -1.0]])
 
@@ -166,6 +168,11 @@ WRITING: dict[str, Callable[[Any, Any], Any]] = {
     "zero_": lambda lib, x: x.zero_(),
     "normal_": lambda lib, x: x.normal_(3.0, 0.0),
     "uniform_": lambda lib, x: x.uniform_(2.0, 2.0),
+    "random_": lambda lib, x: x.random_(3, 4),
+    "exponential_": lambda lib, x: x.exponential_(1e30).mul_(0),
+    "cauchy_": lambda lib, x: x.cauchy_(2.0, 1e-30),
+    "log_normal_": lambda lib, x: x.log_normal_(0.0, 1e-30),
+    "geometric_": lambda lib, x: x.geometric_(1 - 1e-15),
     "__iadd__": lambda lib, x: x.__iadd__(1),
     "__isub__": lambda lib, x: x.__isub__(1),
     "__imul__": lambda lib, x: x.__imul__(0.5),
@@ -211,11 +218,13 @@ def test_writing(name: str):
     compare(_then(WRITING[name]))
 
 
-def test_every_method_that_writes_is_here():
+def test_every_method_that_writes_is_here_or_among_pytorchs_samples():
     owners = [getattr(methods, name) for name in methods.__all__]
     public = {name for owner in owners for name in vars(owner) if name.endswith("_") and not name.startswith("__")}
-    operators = {name for name in vars(methods.Operators) if name.startswith("__i") and name != "__init__"}
-    assert public | operators <= set(WRITING)
+    operators = {name for name in vars(methods.Operators) if name.startswith("__i")} - {"__init__", "__invert__"}
+    sampled = {f"{name}_" for name in opinfo_operators.covered_methods()}
+    assert public <= set(WRITING) | sampled
+    assert operators <= set(WRITING) | {f"__i{name.rstrip('_')}__" for name in test_elementwise.OPERATORS}
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

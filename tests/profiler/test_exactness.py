@@ -71,6 +71,8 @@ class BruteForce:
         del self.stack[len(self.stack) - 1 - self.stack[::-1].index(name)]
         if name == "backward" and "backward" not in self.stack:
             self.default = "other"
+        if name == "forward" and not self.stack:
+            self.default = "forward"
         if name == "optimizer":
             self.step += 1
             self.default = "setup"

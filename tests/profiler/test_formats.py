@@ -50,7 +50,7 @@ def report():
     at = PeakAt(5_000, "CrossEntropyBackward0", "loss", SITE)
     live = (
         block(1, 64, "activation", "logits 2048x8192 float32", "python", "local variable", module="head", site=SITE),
-        block(2, 64, "temporary", "unpacked log_probs", "engine", "CrossEntropyBackward0", site=SITE),
+        block(2, 64, "temporary", "unpacked log_probs", "engine", "until CrossEntropyBackward0 ends", site=SITE),
         block(3, 12, "parameter", "wte.weight", "module", "parameter wte.weight"),
         block(4, 6, "saved_packed", "packed", "saved_tensor", "softmax: output", module="blocks.0.attn"),
     )
@@ -118,8 +118,8 @@ LIVE AT THE PEAK     bytes  share  largest
     )
     assert "64.0 MiB  activation  head: logits 2048x8192 float32  local variable (train.py:91)" in text
     text = render(report, top=2, width=120)
-    assert "engine, in CrossEntropyBackward0 (train.py:91)" in text
-    assert "  18.0 MiB in 2 more (memprof report --top N)" in text
+    assert "engine, until CrossEntropyBackward0 ends (train.py:91)" in text
+    assert "  18.0 MiB in 2 more (memprof report --blocks all)" in text
     assert (
         """
 SAVED FOR BACKWARD (step 2)   3 values   208.0 MiB -> 136.0 MiB resident   pack 45ms   unpack 48ms

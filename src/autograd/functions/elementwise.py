@@ -4,35 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from .. import inplace
 from ..inplace import checked_fill_value
 from ..ops import elementwise as ops
-from ..ops.cast import to_dtype
+from ..ops import rounding
+from ..ops.cast import clone, to_dtype
 from ..ops.promotion import is_floating
 from ..out import into
+from .index import nonzero
 
 __all__ = [
     "abs",
+    "absolute",
     "add",
     "cos",
     "div",
-    "eq",
+    "divide",
     "exp",
+    "fill",
+    "float_power",
     "log",
     "masked_fill",
-    "maximum",
-    "minimum",
     "mul",
+    "multiply",
     "neg",
+    "negative",
+    "positive",
     "pow",
     "reciprocal",
     "rsqrt",
+    "rsub",
+    "sgn",
     "sign",
     "sin",
     "sqrt",
     "square",
     "sub",
+    "subtract",
+    "true_divide",
     "where",
 ]
+
+DOUBLE = np.dtype(np.float64)
 
 
 def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
@@ -67,9 +82,50 @@ def mul(input: Any, other: Any, *, out: Any = None) -> Any:
     return ops.mul(input, other) if out is None else into(out, ops.mul, input, other)
 
 
-def div(input: Any, other: Any, *, out: Any = None) -> Any:
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+    """``input / other``, rounded down (``rounding_mode="floor"``), towards 0 (``"trunc"``) or not at all (None).
+
+    >>> import stowgrad
+    >>> stowgrad.div(stowgrad.tensor([-7, 7]), 2, rounding_mode="trunc").tolist()
+    [-3, 3]
+    """
+    op = division(rounding_mode)
+    return op(input, other) if out is None else into(out, op, input, other)
+
+
+def division(rounding_mode: str | None) -> Any:
+    """The op that divides and rounds in a mode."""
+    modes = {None: ops.div, "floor": rounding.floor_divide, "trunc": rounding.trunc_divide}
+    if rounding_mode not in modes:
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found {rounding_mode!r}"
+        )
+    return modes[rounding_mode]
+
+
+def true_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     """``input / other``."""
-    return ops.div(input, other) if out is None else into(out, ops.div, input, other)
+    return div(input, other, out=out)
+
+
+def rsub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """``other - alpha * input``."""
+    return ops.sub(other, input if alpha == 1 else scaled(input, alpha))
+
+
+def multiply(input: Any, other: Any, *, out: Any = None) -> Any:
+    """`mul`."""
+    return mul(input, other, out=out)
+
+
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+    """`div`."""
+    return div(input, other, rounding_mode=rounding_mode, out=out)
+
+
+def subtract(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
+    """`sub`."""
+    return sub(input, other, alpha=alpha, out=out)
 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
@@ -77,19 +133,19 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     return ops.pow(input, exponent) if out is None else into(out, ops.pow, input, exponent)
 
 
-def maximum(input: Any, other: Any, *, out: Any = None) -> Any:
-    """The larger of two."""
-    return ops.maximum(input, other) if out is None else into(out, ops.maximum, input, other)
+def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
+    """``input ** exponent`` computed in float64, or complex128."""
+    return _float_power(input, exponent) if out is None else into(out, _float_power, input, exponent)
 
 
-def minimum(input: Any, other: Any, *, out: Any = None) -> Any:
-    """The smaller of two."""
-    return ops.minimum(input, other) if out is None else into(out, ops.minimum, input, other)
-
-
-def eq(input: Any, other: Any, *, out: Any = None) -> Any:
-    """``input == other``."""
-    return ops.eq(input, other) if out is None else into(out, ops.eq, input, other)
+def _float_power(input: Any, exponent: Any) -> Any:
+    given = [getattr(value, "_array", value) for value in (input, exponent)]
+    is_complex = any(isinstance(value, complex) or getattr(value, "dtype", DOUBLE).kind == "c" for value in given)
+    dtype = np.dtype(np.complex128) if is_complex else DOUBLE
+    operands = [
+        to_dtype(v, dtype) if hasattr(v, "_array") and v._array.dtype != dtype else v for v in (input, exponent)
+    ]
+    return ops.pow(*operands)
 
 
 def neg(input: Any, *, out: Any = None) -> Any:
@@ -100,6 +156,27 @@ def neg(input: Any, *, out: Any = None) -> Any:
 def abs(input: Any, *, out: Any = None) -> Any:
     """The absolute value."""
     return ops.abs(input) if out is None else into(out, ops.abs, input)
+
+
+def negative(input: Any, *, out: Any = None) -> Any:
+    """`neg`."""
+    return neg(input, out=out)
+
+
+def positive(input: Any) -> Any:
+    """The tensor itself.
+
+    Raises:
+        RuntimeError: for bools.
+    """
+    if input._array.dtype == bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def absolute(input: Any, *, out: Any = None) -> Any:
+    """`abs`."""
+    return abs(input, out=out)
 
 
 def exp(input: Any, *, out: Any = None) -> Any:
@@ -147,8 +224,23 @@ def sign(input: Any, *, out: Any = None) -> Any:
     return ops.sign(input) if out is None else into(out, ops.sign, input)
 
 
-def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
-    """Elements of ``input`` where ``condition`` (of bools) is true, of ``other`` elsewhere."""
+def sgn(input: Any, *, out: Any = None) -> Any:
+    """`sign`; of complex numbers, ``input / abs(input)`` or 0."""
+    return ops.sgn(input) if out is None else into(out, ops.sgn, input)
+
+
+def fill(input: Any, value: Any) -> Any:
+    """A tensor of the shape and dtype of ``input`` filled with a number or a tensor of no dimension."""
+    return inplace.fill_(clone(input), value)
+
+
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+    """Elements of ``input`` where ``condition`` (of bools) is true, of ``other`` elsewhere.
+
+    With a condition alone: where it is not 0, as ``nonzero(condition, as_tuple=True)``.
+    """
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
     return ops.where(condition, input, other) if out is None else into(out, ops.where, condition, input, other)
 
 

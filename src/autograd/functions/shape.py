@@ -1,49 +1,42 @@
-"""Views and copies of another shape, as functions: ``stowgrad.reshape(x, (2, 3))``."""
+"""Views of another shape, as functions: ``stowgrad.reshape(x, (2, 3))``."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..ops import shape as ops
+from ..ops import view as view_ops
 from ..ops.cast import clone as _clone
-from ..out import into
+from ..ops.complex import conj as _conj
+from ..ops.sum_to import expand as _expand
+from ..record import broadcast_shapes as _broadcast_shapes
 from ..record import normalize_dim
 
 __all__ = [
-    "cat",
-    "chunk",
+    "adjoint",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "broadcast_to",
     "clone",
     "flatten",
-    "narrow",
+    "moveaxis",
+    "movedim",
     "permute",
+    "ravel",
     "reshape",
-    "split",
     "squeeze",
-    "stack",
+    "swapaxes",
+    "swapdims",
     "t",
     "transpose",
-    "unbind",
+    "unflatten",
     "unsqueeze",
 ]
-
-
-def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
-    """Tensors one after another along a dimension.
-
-    Raises:
-        ValueError: if there are none.
-        TypeError: if one of them is no tensor.
-        RuntimeError: if one has no dimension, or their shapes differ in another dimension.
-    """
-    return ops.cat(tensors, dim) if out is None else into(out, ops.cat, tensors, dim)
-
-
-def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
-    """Tensors of one shape along a new dimension."""
-    parts = [unsqueeze(tensor, dim) for tensor in tensors]
-    if not parts:
-        raise RuntimeError("stack: expected a non-empty list of Tensors")
-    return cat(parts, dim, out=out)
 
 
 def clone(input: Any) -> Any:
@@ -51,7 +44,7 @@ def clone(input: Any) -> Any:
     return _clone(input)
 
 
-def reshape(input: Any, shape: tuple[int, ...]) -> Any:
+def reshape(input: Any, shape: Sequence[int]) -> Any:
     """The same elements in another shape: a view where strides allow it, a copy where not; one size may be -1."""
     return ops.reshape(input, tuple(shape))
 
@@ -67,13 +60,36 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
         return input
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    merged = 1
-    for size in sizes[start : end + 1]:
-        merged *= size
-    return ops.reshape(input, (*sizes[:start], merged, *sizes[end + 1 :]))
+    return ops.reshape(input, (*sizes[:start], math.prod(sizes[start : end + 1]), *sizes[end + 1 :]))
 
 
-def permute(input: Any, dims: tuple[int, ...]) -> Any:
+def ravel(input: Any) -> Any:
+    """All elements in one dimension: a view where strides allow it, a copy where not."""
+    return ops.reshape(input, (-1,)) if input._array.size else ops.reshape(input, (0,))
+
+
+def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
+    """A dimension as several, one size of which may be -1: a view.
+
+    >>> import stowgrad
+    >>> stowgrad.zeros(2, 6).unflatten(1, (3, -1)).shape
+    (2, 3, 2)
+    """
+    shape = input._array.shape
+    dim = normalize_dim("unflatten", dim, len(shape))
+    if not len(sizes):
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    known = math.prod(size for size in sizes if size != -1)
+    if sum(size == -1 for size in sizes) == 1 and known and shape[dim] % known == 0:
+        sizes = [shape[dim] // known if size == -1 else size for size in sizes]
+    if math.prod(sizes) != shape[dim] or min(sizes) < 0:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]})"
+        )
+    return ops.view(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
+
+
+def permute(input: Any, dims: Sequence[int]) -> Any:
     """The dimensions in another order: a view."""
     return ops.permute(input, tuple(dims))
 
@@ -83,6 +99,40 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
     return ops.transpose(input, dim0, dim1)
 
 
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """`transpose`, by NumPy's name."""
+    return ops.transpose(input, axis0, axis1)
+
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Any:
+    """`transpose`, by another name."""
+    return ops.transpose(input, dim0, dim1)
+
+
+def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+    """Some dimensions moved to other places, the others in their order around them: a view."""
+    ndim = input._array.ndim
+    given = [(part,) if isinstance(part, int) else tuple(part) for part in (source, destination)]
+    if len(given[0]) != len(given[1]):
+        raise RuntimeError(
+            "movedim: Invalid source or destination dims: source and destination must have the same number of elements,"
+            f" got {list(given[0])} and {list(given[1])}"
+        )
+    origin, place = ([normalize_dim("movedim", dim, ndim) for dim in part] for part in given)
+    if len(set(origin)) != len(origin) or len(set(place)) != len(place):
+        raise RuntimeError(f"movedim: repeated dim in source or destination ({source}, {destination})")
+    if not ndim:
+        return ops.view(input, ())
+    rest = iter([dim for dim in range(ndim) if dim not in origin])
+    moved = dict(zip(place, origin, strict=True))
+    return ops.permute(input, tuple(moved[dim] if dim in moved else next(rest) for dim in range(ndim)))
+
+
+def moveaxis(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+    """`movedim`, by NumPy's name."""
+    return movedim(input, source, destination)
+
+
 def t(input: Any) -> Any:
     """The transpose of a matrix (or a vector as it is): a view."""
     if input._array.ndim > 2:
@@ -90,53 +140,73 @@ def t(input: Any) -> Any:
     return ops.transpose(input, 0, 1) if input._array.ndim == 2 else ops.view(input, input._array.shape)
 
 
+def adjoint(input: Any) -> Any:
+    """The last two dimensions swapped, and complex numbers conjugated."""
+    if input._array.ndim == 1:
+        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return _conj(ops.transpose(input, -2, -1) if input._array.ndim else ops.view(input, ()))
+
+
 def unsqueeze(input: Any, dim: int) -> Any:
     """A new dimension of size 1: a view."""
-    dim = normalize_dim("unsqueeze", dim, input._array.ndim + 1)
+    return view_ops.unsqueeze(input, normalize_dim("unsqueeze", dim, input._array.ndim + 1))
+
+
+def squeeze(input: Any, dim: int | Sequence[int] | None = None) -> Any:
+    """A dimension of size 1, several, or all of them left out: a view. Dimensions of another size stay."""
     sizes = input._array.shape
-    return ops.index(input, (*[slice(None)] * dim, None)) if sizes else ops.view(input, (1,))
-
-
-def squeeze(input: Any, dim: int | None = None) -> Any:
-    """A dimension of size 1 (or all of them) left out: a view."""
-    sizes = input._array.shape
-    chosen = range(len(sizes)) if dim is None else (normalize_dim("squeeze", dim, len(sizes)),)
-    key = tuple(0 if d in chosen and size == 1 else slice(None) for d, size in enumerate(sizes))
-    return ops.index(input, key)
-
-
-def narrow(input: Any, dim: int, start: int, length: int) -> Any:
-    """A stretch of one dimension: a view."""
-    dim = normalize_dim("narrow", dim, input._array.ndim)
-    size = input._array.shape[dim]
-    if not 0 <= start <= size or length < 0 or start + length > size:
-        raise RuntimeError(f"narrow: start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return ops.index(input, (*[slice(None)] * dim, slice(start, start + length)))
-
-
-def split(input: Any, split_size: int | list[int] | tuple[int, ...], dim: int = 0) -> Any:
-    """Views of consecutive stretches of one dimension."""
-    dim = normalize_dim("split", dim, input._array.ndim)
-    size = input._array.shape[dim]
-    if isinstance(split_size, int):
-        if split_size <= 0:
-            raise RuntimeError(f"split expects split_size be positive, but got split_size={split_size}")
-        sizes = [min(split_size, size - start) for start in range(0, max(size, 1), split_size)]
+    if dim is None:
+        named = list(range(len(sizes)))
     else:
-        sizes = list(split_size)
-        if sum(sizes) != size or min(sizes, default=0) < 0:
-            raise RuntimeError(f"split: the sizes {sizes} must add up to {size}, the size of dimension {dim}")
-    return ops.split(input, sizes, dim)
+        given = (dim,) if isinstance(dim, int) else dim
+        named = [normalize_dim("squeeze", part, len(sizes)) for part in given]
+        if len(set(named)) != len(named):
+            raise RuntimeError(f"squeeze: dim {dim} appears multiple times in the list of dims")
+    return view_ops.squeeze(input, tuple(part for part, size in enumerate(sizes) if size == 1 and part in named))
 
 
-def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
-    """Views of at most ``chunks`` stretches of equal size."""
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    size = input._array.shape[normalize_dim("chunk", dim, input._array.ndim)]
-    return split(input, max(-(-size // chunks), 1), dim)
+def broadcast_to(input: Any, shape: Sequence[int]) -> Any:
+    """A view in which dimensions of size 1 are repeated to reach a shape."""
+    return _expand(input, tuple(shape))
 
 
-def unbind(input: Any, dim: int = 0) -> Any:
-    """Views of the elements along one dimension."""
-    return ops.unbind(input, normalize_dim("unbind", dim, input._array.ndim))
+def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
+    """The shape to which shapes broadcast."""
+    return _broadcast_shapes(
+        "broadcast_shapes", (), *[(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    )
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """Views of tensors, all of the shape to which they broadcast."""
+    if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
+        tensors = tuple(tensors[0])
+    shape = _broadcast_shapes("broadcast_tensors", *[tensor._array.shape for tensor in tensors])
+    return tuple(_expand(tensor, shape) for tensor in tensors)
+
+
+def _each(function: Any, tensors: tuple[Any, ...]) -> Any:
+    """A function of one tensor, for one or several."""
+    if len(tensors) == 1 and not isinstance(tensors[0], tuple | list):
+        return function(tensors[0])
+    return tuple(function(tensor) for tensor in (tensors[0] if len(tensors) == 1 else tensors))
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Tensors (one, or a tuple) with at least one dimension."""
+    return _each(lambda x: x if x._array.ndim else view_ops.unsqueeze(x, 0), tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Tensors (one, or a tuple) with at least two dimensions: a vector becomes a row."""
+    return _each(lambda x: x if x._array.ndim > 1 else ops.view(x, (1, -1) if x._array.size else (1, 0)), tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Tensors (one, or a tuple) with at least three dimensions: a vector becomes (1, n, 1), a matrix (m, n, 1)."""
+
+    def raised(x: Any) -> Any:
+        sizes = x._array.shape
+        return x if len(sizes) > 2 else ops.view(x, ((1, 1, 1), (1, *sizes, 1), (*sizes, 1))[len(sizes)])
+
+    return _each(raised, tensors)

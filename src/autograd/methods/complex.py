@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..functions import complex as functions
+from ..functions.complex import angle, conj, conj_physical, imag, is_complex, isreal, real, resolve_conj, resolve_neg
 
 
 class ComplexMethods:
@@ -10,6 +10,12 @@ class ComplexMethods:
 
     __slots__ = ()
 
-    conj = functions.conj
-    real = property(functions.real, doc="The real part: a view; a real tensor itself.")
-    imag = property(functions.imag, doc="The imaginary part: a view.")
+    angle = angle
+    conj = conj
+    conj_physical = conj_physical
+    is_complex = is_complex
+    isreal = isreal
+    real = property(real, doc="The real part: a view; a real tensor itself.")
+    imag = property(imag, doc="The imaginary part: a view.")
+    resolve_conj = resolve_conj
+    resolve_neg = resolve_neg

@@ -8,14 +8,15 @@ import numpy as np
 
 from ..dispatch import Op
 from ..record import Do, Slot, Spec
-from .elementwise import Unary, add, exp, mul, square, sub
+from .elementwise import add, exp, mul, square, sub
+from .pointwise import Unary
 from .promotion import check_floating
 
 _SELF = Slot("self", 0)
 _RESULT = Slot("result", 0, output=True)
 
 
-class _Backward(Op):
+class FusedBackward(Op):
     """A fused gradient: of the incoming gradient and one saved value. It is only run where nothing is recorded."""
 
     inputs = 2
@@ -32,15 +33,15 @@ class _Backward(Op):
         return {}
 
 
-class TanhBackward(_Backward):
+class TanhBackward(FusedBackward):
     """``grad * (1 - y**2)``."""
 
     name = "tanh_backward"
 
     def small(self, grad: Any, y: Any) -> Any:
-        slope = y * y
-        np.subtract(1.0, slope, slope)
-        return np.multiply(slope, grad, slope)
+        lost = grad * y  # grad - grad * y**2: a Python number among the operands would take as long as two steps
+        np.multiply(lost, y, lost)
+        return np.subtract(grad, lost, lost)
 
 
 class Tanh(Unary):
@@ -49,23 +50,26 @@ class Tanh(Unary):
     name = "tanh"
     ufunc = np.tanh
     saves = (_RESULT,)
+    complex_saved = "conjugated"
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        if grads[0].dtype.kind == "c":
+            return self.formula(do, node, saved, *grads)
         return (do(tanh_backward, grads[0], saved[0]),)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(mul, grads[0], do(sub, 1.0, do(square, saved[0]))),)
 
 
-class SigmoidBackward(_Backward):
+class SigmoidBackward(FusedBackward):
     """``grad * y * (1 - y)``."""
 
     name = "sigmoid_backward"
 
     def small(self, grad: Any, y: Any) -> Any:
-        slope = np.subtract(1.0, y)
-        np.multiply(slope, y, slope)
-        return np.multiply(slope, grad, slope)
+        through = grad * y
+        lost = through * y
+        return np.subtract(through, lost, lost)
 
 
 class Sigmoid(Unary):
@@ -73,8 +77,11 @@ class Sigmoid(Unary):
 
     name = "sigmoid"
     saves = (_RESULT,)
+    complex_saved = "conjugated"
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        if grads[0].dtype.kind == "c":
+            return self.formula(do, node, saved, *grads)
         return (do(sigmoid_backward, grads[0], saved[0]),)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
@@ -82,7 +89,7 @@ class Sigmoid(Unary):
         return (do(mul, grads[0], do(mul, y, do(sub, 1.0, y))),)
 
 
-class SiluBackward(_Backward):
+class SiluBackward(FusedBackward):
     """The fused gradient of `Silu`."""
 
     name = "silu_backward"
@@ -92,6 +99,8 @@ class Silu(Unary):
     """``x * sigmoid(x)``."""
 
     name = "silu"
+    to_float = False
+    lowest = 2
     saves = (_SELF,)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
@@ -104,7 +113,7 @@ class Silu(Unary):
         return (do(mul, grads[0], slope),)
 
 
-class ReluBackward(_Backward):
+class ReluBackward(FusedBackward):
     """The gradient where a packed mask has a bit."""
 
     name = "relu_backward"
@@ -149,7 +158,7 @@ class MaskOfBits(Op):
         k.unpack_mask(bits, out)
 
 
-class GeluBackward(_Backward):
+class GeluBackward(FusedBackward):
     """The fused gradient of `Gelu`."""
 
     name = "gelu_backward"

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels import backend
 from ..dispatch import Op, apply
-from ..random import Generator, default_generator
+from ..random import Generator
 from ..record import Do, Slot, Spec
 from .activation import mask_of_bits
+from .activation_lines import drawn, masked_slope
 from .elementwise import mul
 from .promotion import check_floating
 
@@ -26,9 +26,7 @@ class Dropout(Op):
     saves = (Slot("mask", 1, output=True),)
 
     def __call__(self, x: Any, p: float, generator: Generator | None = None) -> Any:
-        source = default_generator() if generator is None else generator
-        key, counter = source.take(backend("cpu").counter_steps(x._array.size))
-        return apply(self, x, float(p), key, counter)
+        return apply(self, x, float(p), *drawn(x._array.size, generator))
 
     def infer(self, x: Any, p: float, key: int, counter: int) -> tuple[Spec, ...]:
         if not 0.0 <= p <= 1.0:
@@ -43,7 +41,7 @@ class Dropout(Op):
         return (do(dropout_backward, grads[0], saved[0], node.op_attrs[0]),)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        (grad,) = grads
+        grad = grads[0]
         p = node.op_attrs[0]
         kept = do(mask_of_bits, saved[0], tuple(grad.shape), grad.dtype)
         return (do(mul, grad, do(mul, kept, 0.0 if p == 1.0 else 1.0 / (1.0 - p))),)
@@ -62,5 +60,43 @@ class DropoutBackward(Op):
         k.dropout_backward(grad, mask, out, p=p)
 
 
+class NativeDropout(Dropout):
+    """`Dropout` that gives the packed mask, too."""
+
+    outputs = 2
+    auxiliary = 0
+
+
+class AlphaDropout(Op):
+    """Dropout to what selu tends to on the left, then a scale and a shift that keep mean and variance.
+
+    Source: Klambauer, Unterthiner, Mayr and Hochreiter, Self-Normalizing Neural Networks, 2017.
+    """
+
+    name = "alpha_dropout"
+    auxiliary = 1
+    saves = (Slot("mask", 1, output=True),)
+
+    def infer(self, x: Any, p: float, key: int, counter: int) -> tuple[Spec, ...]:
+        check_floating("alpha_dropout", x.dtype)
+        return (x.shape, x.dtype), (((x.size + 7) // 8,), np.dtype(np.uint8))
+
+    def kernel(self, k: Any, x: Any, p: float, key: int, counter: int, out: Any, mask: Any) -> None:
+        scale, shift, dropped = alpha_numbers(p)
+        k.alpha_dropout(x, out, mask, p=p, key=key, counter=counter, scale=scale, shift=shift, dropped=dropped)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(masked_slope, grads[0], saved[0], alpha_numbers(node.op_attrs[0])[0], 0.0),)
+
+
+def alpha_numbers(p: float) -> tuple[float, float, float]:
+    """What elements that are kept are scaled and shifted by, and what the others become."""
+    alpha = 1.7580993408473766  # of selu, times its scale
+    scale = 1.0 / float(np.sqrt((alpha * alpha * p + 1.0) * (1.0 - p)))
+    return scale, alpha * scale * p, alpha * scale * (p - 1.0)
+
+
 dropout_backward = DropoutBackward()
 dropout = Dropout()
+native_dropout = NativeDropout()
+alpha_dropout = AlphaDropout()

@@ -1,4 +1,4 @@
-"""Arithmetic and elementary functions, element by element."""
+"""Arithmetic, comparisons, and the elementary functions that other records are made of."""
 
 from __future__ import annotations
 
@@ -6,93 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import SCALARS, Op, apply, small_binary, small_unary
+from ..dispatch import SCALARS, Op, apply
 from ..record import Do, Slot, Spec, broadcast_shapes
 from ..variable import Variable
 from .cast import to_dtype
-from .promotion import category, default_dtype, result_dtype
+from .comparison import logical_and
+from .marks import Marking, bits_of, turn_marked
+from .pointwise import BOOL, OTHER, RESULT, SELF, Binary, Comparison, Unary, check_lowest, number, zeros_like
+from .promotion import category, result_dtype
 from .sum_to import reduced
-
-_BOOL = np.dtype(bool)
-_SELF = Slot("self", 0)
-_OTHER = Slot("other", 1)
-_RESULT = Slot("result", 0, output=True)
-
-
-def _number(value: Any) -> Any:
-    """A Python number for a NumPy scalar, which would widen the result otherwise."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-class Binary(Op):
-    """An op on two operands that broadcast; either may be a Python number."""
-
-    inputs = 2
-    ufunc: np.ufunc
-    # Whether the operands become floats: true division, functions of real numbers.
-    to_float = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.small = self.ufunc
-
-    def __call__(self, x: Any, y: Any) -> Any:
-        try:
-            out = small_binary(self, x, y)
-        except AttributeError:  # one of them is a number
-            out = None
-        return apply(self, *self._met(_number(x), _number(y))) if out is None else out
-
-    def _met(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """The operands in the dtype where they meet."""
-        dtype = self._dtype(getattr(x, "_array", x), getattr(y, "_array", y))
-        return tuple(to_dtype(v, dtype) if isinstance(v, Variable) and v._array.dtype != dtype else v for v in (x, y))
-
-    def _dtype(self, x: Any, y: Any) -> np.dtype[Any]:
-        for value in (x, y):
-            if not hasattr(value, "dtype") and not isinstance(value, SCALARS):
-                raise TypeError(f"{self.name}: expected Tensors or numbers, got {type(value).__name__}")
-        dtype = result_dtype(x, y)
-        return default_dtype if self.to_float and category(dtype) < 2 else dtype
-
-    def infer(self, x: Any, y: Any) -> tuple[Spec, ...]:
-        shape = broadcast_shapes(self.name, np.shape(x), np.shape(y))
-        return ((shape, self._dtype(x, y)),)
-
-    def kernel(self, k: Any, x: Any, y: Any, out: Any) -> None:
-        getattr(k, self.ufunc.__name__)(x, y, out)
-
-    def attrs(self, x: Any, y: Any) -> Any:
-        """The shapes of the operands and, for Python numbers, the numbers; None if none of this matters."""
-        numbers = [v if isinstance(v, SCALARS) else None for v in (x, y)]
-        if np.shape(x) == np.shape(y) and numbers == [None, None]:
-            return None
-        return (np.shape(x), np.shape(y), *numbers)
-
-    def number(self, node: Any, slot: Slot) -> Any:
-        return None if node.op_attrs is None or slot.output else node.op_attrs[2 + slot.position]
-
-    def operands(self, node: Any, saved: tuple[Any, ...]) -> tuple[Any, Any]:
-        """The saved operands, and Python numbers: conjugated, as gradients of complex functions need them.
-
-        A number that was given hooks of its own comes from them.
-        """
-        x, y = saved[:2]
-        if node.op_attrs is not None:
-            x = node.op_attrs[2].conjugate() if node.op_attrs[2] is not None and x is None else x
-            y = node.op_attrs[3].conjugate() if node.op_attrs[3] is not None and y is None else y
-        return x, y
-
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        partials = self.partials(do, node, self.operands(node, saved) if self.saves else (), grads[0])
-        if node.op_attrs is None:
-            return partials
-        shapes = node.op_attrs[:2]
-        return tuple(None if g is None else reduced(do, g, shape) for g, shape in zip(partials, shapes, strict=True))
-
-    def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
-        """The gradients before broadcasting is undone."""
-        raise NotImplementedError(f"the derivative of {self.name} is not implemented")
 
 
 class Add(Binary):
@@ -120,7 +42,7 @@ class Sub(Binary):
     fresh = False
 
     def _dtype(self, x: Any, y: Any) -> np.dtype[Any]:
-        if any(isinstance(v, bool) or getattr(v, "dtype", None) == _BOOL for v in (x, y)):
+        if any(isinstance(v, bool) or getattr(v, "dtype", None) == BOOL for v in (x, y)):
             raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported; convert it first")
         return super()._dtype(x, y)
 
@@ -134,6 +56,7 @@ class Mul(Binary):
 
     name = "mul"
     ufunc = np.multiply
+    complex_saved = "conjugated"
     saves = (Slot("self", 0, needed_for=(1,)), Slot("other", 1, needed_for=(0,)))
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
@@ -153,7 +76,8 @@ class Div(Binary):
     name = "div"
     ufunc = np.divide
     to_float = True
-    saves = (Slot("self", 0, needed_for=(1,)), _OTHER)
+    complex_saved = "conjugated"
+    saves = (Slot("self", 0, needed_for=(1,)), OTHER)
 
     def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
         x, y = operands
@@ -168,18 +92,19 @@ class Pow(Binary):
 
     name = "pow"
     ufunc = np.power
-    saves = (_SELF, Slot("exponent", 1), Slot("result", 0, output=True, needed_for=(1,)))
+    complex_saved = "conjugated"
+    saves = (SELF, Slot("exponent", 1), Slot("result", 0, output=True, needed_for=(1,)))
 
     def infer(self, x: Any, y: Any) -> tuple[Spec, ...]:
         ((shape, dtype),) = super().infer(x, y)
         if category(dtype) == 0:
             raise NotImplementedError("pow: not implemented for bool; convert the tensors first")
-        if category(dtype) == 1 and bool((np.asarray(y) < 0).any() if isinstance(y, SCALARS) else (y < 0).any()):
+        if category(dtype) == 1 and isinstance(y, int | float) and y < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         return ((shape, dtype),)
 
-    def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
-        raise NotImplementedError
+    def kernel(self, k: Any, x: Any, y: Any, out: Any) -> None:
+        (k.integer_power if category(out.dtype) == 1 else k.power)(x, y, out)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         (grad,) = grads
@@ -192,92 +117,71 @@ class Pow(Binary):
             )
             by_x = do(mul, grad, do(mul, do(pow, x, less), y))
         if node.needs_grad[1]:
-            # 0 ** y is constant for y >= 0: its logarithm must not make NaN of it.
-            safe = do(where, do(eq, x, 0), 1.0, x) if not isinstance(x, SCALARS) else (x if x != 0 else 1.0)
-            logarithm = do(log, safe) if not isinstance(safe, SCALARS) else float(np.log(safe))
+            logarithm = _logarithm(x) if isinstance(x, SCALARS) else do(log, self._base(do, x, y))
             by_y = do(mul, grad, do(mul, saved[2], logarithm))
-        if node.op_attrs is None:
-            return by_x, by_y
-        shapes = node.op_attrs[:2]
-        return tuple(
-            None if g is None else reduced(do, g, shape) for g, shape in zip((by_x, by_y), shapes, strict=True)
-        )
+        return self.folded(do, node, (by_x, by_y))
+
+    @staticmethod
+    def _base(do: Do, x: Any, y: Any) -> Any:
+        """``x``, with 1 in place of 0 where ``0 ** y`` is constant: its logarithm must not make NaN of it."""
+        constant = do(eq, x, 0)
+        if y is not None and getattr(y, "dtype", BOOL).kind != "c":
+            constant = do(logical_and, constant, do(ge, y, 0))
+        return do(where, constant, 1.0, x)
 
 
-class _Extreme(Binary):
-    """The larger or smaller operand; where they are equal, each gets half of the gradient."""
-
-    saves = (_SELF, _OTHER)
-
-    def partials(self, do: Do, node: Any, operands: Any, grad: Any) -> tuple[Any, Any]:
-        x, y = operands
-        first, second = (x, y) if self.ufunc is np.maximum else (y, x)
-        half = do(mul, grad, 0.5)
-        tied = do(eq, x, y)
-        by_x = do(where, tied, half, do(where, do(gt, first, second), grad, 0.0))
-        by_y = do(where, tied, half, do(where, do(gt, second, first), grad, 0.0))
-        need_x, need_y = node.needs_grad
-        return by_x if need_x else None, by_y if need_y else None
+def _logarithm(x: complex) -> complex:
+    """The logarithm of a number, 0 of 0."""
+    with np.errstate(invalid="ignore"):
+        return np.log(x if x != 0 else 1.0).item()  # type: ignore[no-any-return]
 
 
-class Maximum(_Extreme):
-    """The larger of two."""
+class Eq(Comparison):
+    """``x == y``."""
 
-    name = "maximum"
-    ufunc = np.maximum
-
-
-class Minimum(_Extreme):
-    """The smaller of two."""
-
-    name = "minimum"
-    ufunc = np.minimum
+    name = "eq"
+    ufunc = np.equal
 
 
-class Comparison(Binary):
-    """A comparison: its result is bool and has no gradient."""
+class Ne(Comparison):
+    """``x != y``."""
 
-    differentiable = False
-
-    def infer(self, x: Any, y: Any) -> tuple[Spec, ...]:
-        return ((broadcast_shapes(self.name, np.shape(x), np.shape(y)), np.dtype(bool)),)
+    name = "ne"
+    ufunc = np.not_equal
 
 
-def _comparison(name: str, ufunc: np.ufunc) -> Comparison:
-    cls = type(name.capitalize(), (Comparison,), {"name": name, "ufunc": ufunc, "__doc__": f"``{name}``, elementwise."})
-    made = cls()
-    assert isinstance(made, Comparison)
-    return made
+class _Order(Comparison):
+    """A question of order, which complex numbers don't have."""
+
+    takes_complex = False
 
 
-class Unary(Op):
-    """An op on one operand."""
+class Lt(_Order):
+    """``x < y``."""
 
-    to_float = True
+    name = "lt"
+    ufunc = np.less
 
-    ufunc: np.ufunc | None = None
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.small = self.small or self.ufunc
+class Le(_Order):
+    """``x <= y``."""
 
-    def __call__(self, x: Any) -> Any:
-        if self.small is not None:
-            out = small_unary(self, x)
-            if out is not None:
-                return out
-        if self.to_float and category(x._array.dtype) < 2:
-            x = to_dtype(x, default_dtype)
-        return apply(self, x)
+    name = "le"
+    ufunc = np.less_equal
 
-    def infer(self, x: Any) -> tuple[Spec, ...]:
-        return ((x.shape, x.dtype),)
 
-    def kernel(self, k: Any, x: Any, out: Any) -> None:
-        getattr(k, self.ufunc.__name__ if self.ufunc is not None else self.name)(x, out)
+class Gt(_Order):
+    """``x > y``."""
 
-    def attrs(self, x: Any) -> Any:
-        return None
+    name = "gt"
+    ufunc = np.greater
+
+
+class Ge(_Order):
+    """``x >= y``."""
+
+    name = "ge"
+    ufunc = np.greater_equal
 
 
 class Neg(Unary):
@@ -296,15 +200,28 @@ class Neg(Unary):
         return (do(neg, grads[0]),)
 
 
-class Exp(Unary):
+class Sloped(Unary):
+    """An op whose gradient is multiplied with a function of the one value that it saves."""
+
+    complex_saved: str | None = "conjugated"
+
+    def slope(self, do: Do, saved: Any) -> Any:
+        """The derivative, from what was saved."""
+        raise NotImplementedError(f"the derivative of {self.name} is not implemented")
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(mul, grads[0], self.slope(do, saved[0])),)
+
+
+class Exp(Sloped):
     """The exponential."""
 
     name = "exp"
     ufunc = np.exp
-    saves = (_RESULT,)
+    saves = (RESULT,)
 
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(mul, grads[0], saved[0]),)
+    def slope(self, do: Do, saved: Any) -> Any:
+        return saved
 
 
 class Log(Unary):
@@ -312,7 +229,8 @@ class Log(Unary):
 
     name = "log"
     ufunc = np.log
-    saves = (_SELF,)
+    saves = (SELF,)
+    complex_saved = "conjugated"
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(div, grads[0], saved[0]),)
@@ -323,103 +241,169 @@ class Sqrt(Unary):
 
     name = "sqrt"
     ufunc = np.sqrt
-    saves = (_RESULT,)
+    saves = (RESULT,)
+    complex_saved = "conjugated"
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(div, grads[0], do(mul, saved[0], 2.0)),)
 
 
-class Square(Unary):
+class Square(Sloped):
     """The square."""
 
     name = "square"
     ufunc = np.square
     to_float = False
-    saves = (_SELF,)
+    saves = (SELF,)
 
-    def __call__(self, x: Any) -> Any:
-        return super().__call__(to_dtype(x, np.dtype(np.int64)) if x._array.dtype == bool else x)
+    def met(self, x: Any) -> Any:
+        return to_dtype(x, np.dtype(np.int64)) if x._array.dtype == BOOL else x
 
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(mul, grads[0], do(mul, saved[0], 2.0)),)
+    def infer(self, x: Any) -> tuple[Spec, ...]:
+        return ((x.shape, np.dtype(np.int64) if x.dtype == BOOL else x.dtype),)
+
+    def slope(self, do: Do, saved: Any) -> Any:
+        return do(mul, saved, 2.0)
 
 
-class Reciprocal(Unary):
+class Reciprocal(Sloped):
     """``1 / x``."""
 
     name = "reciprocal"
     ufunc = np.reciprocal
-    saves = (_RESULT,)
+    saves = (RESULT,)
 
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(neg, do(mul, grads[0], do(mul, saved[0], saved[0]))),)
+    def slope(self, do: Do, saved: Any) -> Any:
+        return do(neg, do(mul, saved, saved))
 
 
-class Rsqrt(Unary):
+class Rsqrt(Sloped):
     """``1 / sqrt(x)``."""
 
     name = "rsqrt"
-    saves = (_RESULT,)
+    saves = (RESULT,)
 
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        cubed = do(mul, do(mul, saved[0], saved[0]), saved[0])
-        return (do(mul, grads[0], do(mul, cubed, -0.5)),)
+    def slope(self, do: Do, saved: Any) -> Any:
+        return do(mul, do(mul, do(mul, saved, saved), saved), -0.5)
 
 
-class Sin(Unary):
+class Sin(Sloped):
     """The sine."""
 
     name = "sin"
     ufunc = np.sin
-    saves = (_SELF,)
+    saves = (SELF,)
 
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(mul, grads[0], do(cos, saved[0])),)
+    def slope(self, do: Do, saved: Any) -> Any:
+        return do(cos, saved)
 
 
-class Cos(Unary):
+class Cos(Sloped):
     """The cosine."""
 
     name = "cos"
     ufunc = np.cos
-    saves = (_SELF,)
+    saves = (SELF,)
 
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(neg, do(mul, grads[0], do(sin, saved[0]))),)
+    def slope(self, do: Do, saved: Any) -> Any:
+        return do(neg, do(sin, saved))
 
 
-class Abs(Unary):
-    """The absolute value."""
+class Abs(Marking):
+    """The absolute value: two bits an element are kept; of complex numbers it is `ComplexAbs`."""
 
     name = "abs"
-    ufunc = np.absolute
-    to_float = False
-    saves = (_SELF,)
+    auxiliary = 2
+    saves = (Slot("mask", 1, output=True), Slot("other_mask", 2, output=True))
+    small = staticmethod(np.absolute)
+
+    def __call__(self, x: Any) -> Any:
+        return complex_abs(x) if x._array.dtype.kind == "c" else self.applied(x)
+
+    def run_arrays(self, device: Any, *args: Any) -> Any:
+        return complex_abs.run_arrays(device, *args) if args[0].dtype.kind == "c" else super().run_arrays(device, *args)
 
     def infer(self, x: Any) -> tuple[Spec, ...]:
-        if x.dtype == bool:
-            raise NotImplementedError("abs: not implemented for bool; convert the tensor first")
-        return super().infer(x)
+        check_lowest("abs", x.dtype, 1)
+        return (x.shape, real_dtype(x.dtype)), bits_of(x.shape), bits_of(x.shape)
+
+    def kernel(self, k: Any, x: Any, out: Any, *masks: Any) -> None:
+        for mask, relation in zip(masks, ("greater", "less"), strict=False):
+            k.mark(x, 0, mask, shape=out.shape, relation=relation)
+        k.abs(x, out)
+
+    def attrs(self, x: Any) -> Any:
+        return None
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(turn_marked, grads[0], *saved),)
+
+
+class ComplexAbs(Unary):
+    """The sizes of complex numbers."""
+
+    name = "complex_abs"
+    saves = (SELF,)
+    complex_saved = "plain"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.node_name = "AbsBackward0"
+
+    def infer(self, x: Any) -> tuple[Spec, ...]:
+        return ((x.shape, real_dtype(x.dtype)),)
 
     def kernel(self, k: Any, x: Any, out: Any) -> None:
         k.abs(x, out)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(mul, grads[0], do(sign, saved[0])),)
+        return (do(mul, grads[0], do(sgn, saved[0])),)
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the parts of complex numbers; other dtypes are their own."""
+    return np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
 
 
 class Sign(Unary):
-    """-1, 0 or 1."""
+    """-1, 0 or 1; 0 for NaN."""
 
     name = "sign"
-    ufunc = np.sign
     to_float = False
+    takes_complex = False
 
     def kernel(self, k: Any, x: Any, out: Any) -> None:
         (k.copy if x.dtype == bool else k.sign)(x, out)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (do(mul, grads[0], 0.0),)
+        return (do(zeros_like, grads[0]),)
+
+
+class Sgn(Unary):
+    """``x / abs(x)`` or 0 of complex numbers; of real ones it is `Sign`."""
+
+    name = "sgn"
+    ufunc = np.sign
+    to_float = False
+    complex_saved = "plain"
+    saves = (SELF,)
+
+    def __call__(self, x: Any) -> Any:
+        return super().__call__(x) if x._array.dtype.kind == "c" else sign(x)
+
+    def run_arrays(self, device: Any, *args: Any) -> Any:
+        return super().run_arrays(device, *args) if args[0].dtype.kind == "c" else sign.run_arrays(device, *args)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        # What of the gradient is across x: the unit keeps its length.
+        (x,) = saved
+        size, unit = do(abs, x), do(sgn, x)
+        turned_unit, turned_grad = do(mul, unit, -1j), do(mul, grads[0], -1j)
+        real = [do(to_dtype, value, size.dtype) for value in (unit, grads[0], turned_unit, turned_grad)]
+        along = do(add, do(mul, real[0], real[1]), do(mul, real[2], real[3]))
+        zero = do(eq, size, 0)
+        across = do(div, do(sub, grads[0], do(mul, unit, along)), do(where, zero, 1.0, size))
+        return (do(where, zero, 0.0, across),)
 
 
 class Where(Op):
@@ -432,20 +416,19 @@ class Where(Op):
     def __call__(self, condition: Any, x: Any, y: Any) -> Any:
         if getattr(condition, "_array", None) is None or condition._array.dtype != bool:
             raise RuntimeError("where: expected a bool tensor as condition")
-        x, y = _number(x), _number(y)
-        if isinstance(x, SCALARS) and isinstance(y, SCALARS):
-            dtype = default_dtype if isinstance(x, float) or isinstance(y, float) else np.dtype(np.int64)
-        else:
-            dtype = result_dtype(getattr(x, "_array", x), getattr(y, "_array", y))
+        x, y = number(x), number(y)
+        dtype = self._dtype(getattr(x, "_array", x), getattr(y, "_array", y))
         x, y = (to_dtype(v, dtype) if isinstance(v, Variable) and v._array.dtype != dtype else v for v in (x, y))
         return apply(self, condition, x, y)
 
     def infer(self, condition: Any, x: Any, y: Any) -> tuple[Spec, ...]:
+        shape = broadcast_shapes(self.name, condition.shape, np.shape(x), np.shape(y))
+        return ((shape, self._dtype(x, y)),)
+
+    def _dtype(self, x: Any, y: Any) -> np.dtype[Any]:
         if isinstance(x, SCALARS) and isinstance(y, SCALARS):
-            dtype = default_dtype if isinstance(x, float) or isinstance(y, float) else np.dtype(np.int64)
-        else:
-            dtype = result_dtype(x, y)
-        return ((broadcast_shapes(self.name, condition.shape, np.shape(x), np.shape(y)), dtype),)
+            x = np.empty(1, result_dtype(np.empty(1, BOOL), x))
+        return result_dtype(x, y)
 
     def kernel(self, k: Any, condition: Any, x: Any, y: Any, out: Any) -> None:
         k.where(condition, x, y, out)
@@ -467,14 +450,12 @@ sub = Sub()
 mul = Mul()
 div = Div()
 pow = Pow()
-maximum = Maximum()
-minimum = Minimum()
-eq = _comparison("eq", np.equal)
-ne = _comparison("ne", np.not_equal)
-lt = _comparison("lt", np.less)
-le = _comparison("le", np.less_equal)
-gt = _comparison("gt", np.greater)
-ge = _comparison("ge", np.greater_equal)
+eq = Eq()
+ne = Ne()
+lt = Lt()
+le = Le()
+gt = Gt()
+ge = Ge()
 neg = Neg()
 exp = Exp()
 log = Log()
@@ -485,5 +466,7 @@ rsqrt = Rsqrt()
 sin = Sin()
 cos = Cos()
 abs = Abs()
+complex_abs = ComplexAbs()
 sign = Sign()
+sgn = Sgn()
 where = Where()

@@ -7,10 +7,10 @@ from typing import Any
 
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec, broadcast_shapes
+from .products import contraction
 from .promotion import promote
 from .reduce import sum
 from .shape import reshape, transpose
-from .sum_to import reduced
 
 
 class Matmul(Op):
@@ -19,6 +19,7 @@ class Matmul(Op):
     name = "matmul"
     inputs = 2
     saves = (Slot("self", 0, needed_for=(1,)), Slot("other", 1, needed_for=(0,)))
+    complex_saved = "conjugated"
 
     def infer(self, x: Any, y: Any) -> tuple[Spec, ...]:
         if x.ndim == 0 or y.ndim == 0:
@@ -52,17 +53,38 @@ class Matmul(Op):
         by_x = by_y = None
         if node.needs_grad[0]:
             matrix = do(reshape, y, (*shape_y, 1)) if len(shape_y) == 1 else y
-            by_x = _fitted(do, do(matmul, grad, do(transpose, matrix, -1, -2)), shape_x, row=True)
+            by_x = _by_operand(do, grad, matrix, shape_x, first=True)
         if node.needs_grad[1]:
             matrix = do(reshape, x, (1, *shape_x)) if len(shape_x) == 1 else x
-            by_y = _fitted(do, do(matmul, do(transpose, matrix, -1, -2), grad), shape_y, row=False)
+            by_y = _by_operand(do, grad, matrix, shape_y, first=False)
         return by_x, by_y
 
 
-def _fitted(do: Do, grad: Any, shape: tuple[int, ...], row: bool) -> Any:
-    """The gradient of a matrix as that of the operand: summed over broadcast batches, a vector again if it was one."""
-    matrix_shape = shape if len(shape) > 1 else ((1, *shape) if row else (*shape, 1))
-    return do(reshape, reduced(do, grad, matrix_shape), shape) if len(shape) == 1 else reduced(do, grad, matrix_shape)
+def _by_operand(do: Do, grad: Any, other: Any, shape: tuple[int, ...], first: bool) -> Any:
+    """The gradient of an operand of a shape: the product with the other one, summed over batches that were broadcast.
+
+    Where there are such, product and sum are one contraction, so that the product of each batch is not written out.
+    """
+    matrix = shape if len(shape) > 1 else ((1, *shape) if first else (*shape, 1))
+    batch = tuple(grad.shape[:-2])
+    if matrix[:-2] == batch:
+        turned = do(transpose, other, -1, -2)
+        made = do(matmul, grad, turned) if first else do(matmul, turned, grad)
+        return do(reshape, made, shape) if len(shape) == 1 else made
+    mine, others = (_batch_labels(sizes, batch) for sizes in (matrix, other.shape))
+    other = do(reshape, other, (*(batch[label] for label in others), *other.shape[-2:]))
+    labels, (row, inner, column) = tuple(range(len(batch))), range(len(batch), len(batch) + 3)
+    if first:
+        made = do(contraction, grad, other, (*labels, row, column), (*others, inner, column), (*mine, row, inner))
+    else:
+        made = do(contraction, other, grad, (*others, row, inner), (*labels, row, column), (*mine, inner, column))
+    return do(reshape, made, shape)
+
+
+def _batch_labels(shape: tuple[int, ...], batch: tuple[int, ...]) -> tuple[int, ...]:
+    """The dimensions of a batch that an operand has as they are."""
+    missing = len(batch) - (len(shape) - 2)
+    return tuple(missing + d for d, size in enumerate(shape[:-2]) if size == batch[missing + d])
 
 
 class Linear(Op):
@@ -71,6 +93,7 @@ class Linear(Op):
     name = "linear"
     inputs = 3
     saves = (Slot("input", 0, needed_for=(1,)), Slot("weight", 1, needed_for=(0,)))
+    complex_saved = "conjugated"
 
     def __call__(self, x: Any, weight: Any, bias: Any = None) -> Any:
         return apply(self, x, weight, bias)

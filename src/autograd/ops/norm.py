@@ -8,10 +8,24 @@ from typing import Any
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
 from .elementwise import add, mul, rsqrt, square, sub
+from .norm_formula import affine_gradients
 from .promotion import check_floating
-from .recompose import differentiated
 from .reduce import mean
 from .sum_to import sum_to
+
+
+def _check_shapes(name: str, x: Any, shape: tuple[int, ...], **numbers: Any) -> None:
+    if not shape or tuple(x.shape[-len(shape) :]) != shape:
+        raise RuntimeError(
+            f"{name}: given normalized_shape={list(shape)}, expected input with shape"
+            f" [*, {', '.join(map(str, shape))}], but got input of size {list(x.shape)}"
+        )
+    for argument, array in numbers.items():
+        if array is not None and (tuple(array.shape) != shape or array.dtype != x.dtype):
+            raise RuntimeError(
+                f"{name}: expected {argument} to be of shape {list(shape)} and {x.dtype}, but got"
+                f" {list(array.shape)} and {array.dtype}"
+            )
 
 
 class LayerNorm(Op):
@@ -36,17 +50,7 @@ class LayerNorm(Op):
 
     def infer(self, x: Any, weight: Any, bias: Any, shape: tuple[int, ...], eps: float) -> tuple[Spec, ...]:
         check_floating("layer_norm", x.dtype)
-        if not shape or tuple(x.shape[-len(shape) :]) != shape:
-            raise RuntimeError(
-                f"layer_norm: given normalized_shape={list(shape)}, expected input with shape"
-                f" [*, {', '.join(map(str, shape))}], but got input of size {list(x.shape)}"
-            )
-        for name, array in (("weight", weight), ("bias", bias)):
-            if array is not None and (tuple(array.shape) != shape or array.dtype != x.dtype):
-                raise RuntimeError(
-                    f"layer_norm: expected {name} to be of shape {list(shape)} and {x.dtype}, but got"
-                    f" {list(array.shape)} and {array.dtype}"
-                )
+        _check_shapes("layer_norm", x, shape, weight=weight, bias=bias)
         rows = ((math.prod(x.shape[: -len(shape)]),), x.dtype)
         return (x.shape, x.dtype), rows, rows
 
@@ -55,7 +59,7 @@ class LayerNorm(Op):
     ) -> None:
         width = math.prod(shape)
         flat = [None if array is None else array.reshape(width) for array in (weight, bias)]
-        k.layer_norm(x.reshape(-1, width), *flat, out.reshape(-1, width), mu, rstd, eps=eps)
+        k.layer_norm(_rows(x, mu, width), *flat, _rows(out, mu, width), mu, rstd, eps=eps)
 
     def workspace(self, x: Any, *rest: Any) -> int:
         """A strided input is copied first."""
@@ -72,19 +76,22 @@ class LayerNorm(Op):
         return tuple(result if needed else None for result, needed in zip(results, node.needs_grad, strict=True))
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        x, weight, bias = saved[:3]
         shape, eps = node.op_attrs
-        if x is None:
-            return None, None, _by_bias(do, node, grads[0])
         dims = tuple(range(-len(shape), 0))
 
-        def compose(x: Any, weight: Any, bias: Any) -> Any:
+        def normal(x: Any) -> Any:
             centred = sub(x, mean(x, dims, True))
-            y = mul(centred, rsqrt(add(mean(square(centred), dims, True), eps)))
-            y = y if weight is None else mul(y, weight)
-            return y if bias is None else add(y, bias)
+            return mul(centred, rsqrt(add(mean(square(centred), dims, True), eps)))
 
-        return differentiated(compose, (x, weight, bias), node.needs_grad, grads[0])
+        def total(grad: Any) -> Any:
+            return do(sum_to, grad, shape)
+
+        return affine_gradients(do, normal, saved[:2], node.needs_grad, grads[0], _as_it_is, total)
+
+
+def _as_it_is(numbers: Any) -> Any:
+    """A weight of the normalised dimensions broadcasts by itself."""
+    return numbers
 
 
 def _by_bias(do: Do, node: Any, grad: Any) -> Any:
@@ -103,16 +110,116 @@ class LayerNormBackward(Op):
         shapes = (grad.shape, shape, shape)
         return tuple((s if needed else (0,), grad.dtype) for s, needed in zip(shapes, needs, strict=True))
 
+    def workspace(self, grad: Any, x: Any, *rest: Any) -> int:
+        """Strided ones are copied first."""
+        return sum(int(array.nbytes) for array in (grad, x) if not array.flags.c_contiguous)
+
     def kernel(
         self, k: Any, grad: Any, x: Any, weight: Any, mu: Any, rstd: Any, shape: Any, needs: Any, *outs: Any
     ) -> None:
         width = math.prod(shape)
-        views = (outs[0].reshape(-1, width), outs[1].reshape(-1), outs[2].reshape(-1))
-        wanted = [view if needed else None for view, needed in zip(views, needs, strict=True)]
-        rows = None if x is None else x.reshape(-1, width)
+        by_x = _rows(outs[0], mu, width) if needs[0] else None
+        by_numbers = [out.reshape(width) if needed else None for out, needed in zip(outs[1:], needs[1:], strict=True)]
         flat = None if weight is None else weight.reshape(width)
-        k.layer_norm_backward(grad.reshape(-1, width), rows, flat, mu, rstd, *wanted)
+        k.layer_norm_backward(_rows(grad, mu, width), _rows(x, mu, width), flat, mu, rstd, by_x, *by_numbers)
+
+
+class NativeLayerNorm(LayerNorm):
+    """`LayerNorm` that gives mean and reciprocal standard deviation of the rows, too; they have no gradient."""
+
+    outputs = 3
+    auxiliary = 0
+
+
+class RmsNorm(Op):
+    """Unit mean square over the last dimensions, then a scale; a number a row is saved besides the input.
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
+    """
+
+    name = "rms_norm"
+    inputs = 2
+    auxiliary = 1
+    saves = (
+        Slot("input", 0),
+        Slot("weight", 1, needed_for=(0,)),
+        Slot("result1", 1, output=True),
+    )
+
+    def __call__(self, x: Any, shape: tuple[int, ...], weight: Any, eps: float) -> Any:
+        return apply(self, x, weight, tuple(shape), float(eps))
+
+    def infer(self, x: Any, weight: Any, shape: tuple[int, ...], eps: float) -> tuple[Spec, ...]:
+        check_floating("rms_norm", x.dtype)
+        _check_shapes("rms_norm", x, shape, weight=weight)
+        return (x.shape, x.dtype), ((math.prod(x.shape[: -len(shape)]),), x.dtype)
+
+    def kernel(self, k: Any, x: Any, weight: Any, shape: Any, eps: float, out: Any, rstd: Any) -> None:
+        width = math.prod(shape)
+        flat = None if weight is None else weight.reshape(width)
+        k.rms_norm(_rows(x, rstd, width), flat, _rows(out, rstd, width), rstd, eps=eps)
+
+    def workspace(self, x: Any, *rest: Any) -> int:
+        """A strided input is copied first."""
+        return 0 if x.flags.c_contiguous else int(x.nbytes)
+
+    def attrs(self, x: Any, weight: Any, shape: tuple[int, ...], eps: float) -> Any:
+        return shape, eps
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        results = do(rms_norm_backward, grads[0], *saved, node.op_attrs[0], node.needs_grad)
+        return tuple(result if needed else None for result, needed in zip(results, node.needs_grad, strict=True))
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        shape, eps = node.op_attrs
+        dims = tuple(range(-len(shape), 0))
+
+        def normal(x: Any) -> Any:
+            return mul(x, rsqrt(add(mean(square(x), dims, True), eps)))
+
+        def total(grad: Any) -> Any:
+            return do(sum_to, grad, shape)
+
+        needs = (*node.needs_grad, False)
+        return affine_gradients(do, normal, saved[:2], needs, grads[0], _as_it_is, total)[:2]
+
+
+class RmsNormBackward(Op):
+    """The fused gradient; results that are not needed are empty."""
+
+    name = "rms_norm_backward"
+    inputs = 4
+    outputs = 2
+
+    def infer(self, grad: Any, x: Any, weight: Any, rstd: Any, shape: Any, needs: Any) -> tuple[Spec, ...]:
+        return tuple((s if needed else (0,), grad.dtype) for s, needed in zip((grad.shape, shape), needs, strict=True))
+
+    def workspace(self, grad: Any, x: Any, *rest: Any) -> int:
+        """Strided ones are copied first."""
+        return sum(int(array.nbytes) for array in (grad, x) if not array.flags.c_contiguous)
+
+    def kernel(
+        self, k: Any, grad: Any, x: Any, weight: Any, rstd: Any, shape: Any, needs: Any, by_x: Any, by_weight: Any
+    ) -> None:
+        width = math.prod(shape)
+        flat = None if weight is None else weight.reshape(width)
+        k.rms_norm_backward(
+            _rows(grad, rstd, width),
+            _rows(x, rstd, width),
+            flat,
+            rstd,
+            _rows(by_x, rstd, width) if needs[0] else None,
+            by_weight.reshape(width) if needs[1] else None,
+        )
+
+
+def _rows(x: Any, numbers: Any, width: int) -> Any:
+    """An array as (rows, width), with a number a row."""
+    return x.reshape(len(numbers), width)
 
 
 layer_norm = LayerNorm()
+native_layer_norm = NativeLayerNorm()
 layer_norm_backward = LayerNormBackward()
+rms_norm = RmsNorm()
+rms_norm_backward = RmsNormBackward()

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ..dispatch import Op
-from ..record import Do, Record, Slot, Spec
+from ..record import Do, Record
 from .cast import to_device, to_dtype
-from .shape import gather, reshape, zeros_of
+from .shape import zeros_of
 from .sum_to import reduced
 
 
@@ -46,48 +43,3 @@ class CopyInto(Record):
         if given.dtype != dtype:
             given = do(to_dtype, given, dtype)
         return former, given if device is node.run_device else do(to_device, given, device)
-
-
-class IndexPut(Op):
-    """A copy of a tensor with elements replaced: those at numbers that count along its first dimensions as one.
-
-    Called with the tensor, the values (a tensor, or a number), the numbers, and how many dimensions they count along.
-    Where a number comes twice, one of its values is taken.
-    """
-
-    name = "index_put"
-    inputs = 3
-    saves = (Slot("indices", 2),)
-
-    def infer(self, x: Any, values: Any, indices: Any, dims: int) -> tuple[Spec, ...]:
-        return ((x.shape, x.dtype),)
-
-    def kernel(self, k: Any, x: Any, values: Any, indices: Any, dims: int, out: Any) -> None:
-        k.copy(x, out)
-        self.put(out, values, indices, dims)
-
-    @staticmethod
-    def put(array: Any, values: Any, indices: Any, dims: int) -> None:
-        """Replace elements of an array."""
-        key = []
-        for size in reversed(array.shape[:dims]):
-            key.append(indices % size)
-            indices = indices // size
-        array[tuple(reversed(key))] = values
-
-    def attrs(self, x: Any, values: Any, indices: Any, dims: int) -> Any:
-        return x.shape, np.shape(values), dims
-
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        (grad,) = grads
-        shape, given, dims = node.op_attrs
-        need_x, need_values, _ = node.needs_grad
-        by_x = do(index_put, grad, 0.0, saved[0], dims) if need_x else None
-        by_values = None
-        if need_values:
-            count = int(np.prod(shape[:dims]))
-            by_values = reduced(do, do(gather, do(reshape, grad, (count, *shape[dims:])), saved[0]), given)
-        return by_x, by_values, None
-
-
-index_put = IndexPut()

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..node import gradient_edge
+from .shape import view
+
 # Set by the module that has `grad`, which stands above the ops.
 _grad: Callable[..., tuple[Any, ...]] | None = None
 
@@ -24,6 +27,16 @@ def differentiated(
 ) -> tuple[Any, ...]:
     """The gradients of ``compose(*inputs)`` where they are needed, recorded; None elsewhere."""
     assert _grad is not None, "stowgrad.autograd sets this when it is imported"
+    inputs = _apart(inputs, needs)
     wanted = [tensor for tensor, needed in zip(inputs, needs, strict=True) if needed]
     found = iter(_grad(compose(*inputs), wanted, grad, create_graph=True, allow_unused=True))
     return tuple(next(found) if needed else None for needed in needs)
+
+
+def _apart(inputs: tuple[Any, ...], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    """The inputs, with views for those that come twice: each would get the gradients of all of its places."""
+    edges = [gradient_edge(tensor) if needed else None for tensor, needed in zip(inputs, needs, strict=True)]
+    return tuple(
+        view(tensor, tensor.shape) if edge is not None and edges.count(edge) > 1 else tensor
+        for tensor, edge in zip(inputs, edges, strict=True)
+    )

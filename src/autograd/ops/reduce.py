@@ -1,4 +1,4 @@
-"""Reductions over dimensions, and soft-max."""
+"""Reductions over dimensions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import numpy as np
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec, normalize_dim
 from .cast import to_dtype
-from .elementwise import div, eq, exp, mul, sub
-from .promotion import category, check_floating
+from .elementwise import div
+from .marks import Marking, bits_of, keep_marked
+from .promotion import category
 from .shape import reshape
 from .sum_to import expand
 
 Dims: TypeAlias = int | tuple[int, ...] | list[int] | None
+INT64 = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
 
 
 def normalize_dims(name: str, dims: Dims, ndim: int) -> tuple[int, ...]:
@@ -58,145 +61,210 @@ class Reduction(Op):
 
     def spread(self, do: Do, node: Any, value: Any) -> Any:
         """A reduced value as a view of the shape before the reduction."""
-        shape, dims = node.op_attrs
+        shape, dims = node.op_attrs[:2]
         return do(expand, do(reshape, value, reduced_shape(shape, dims, True)), shape)
 
 
-class Sum(Reduction):
+class _Addition(Reduction):
+    """A sum in a dtype that may be another than that of the input, which is cast while it is added up."""
+
+    fresh = False
+
+    def __call__(self, x: Any, dims: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
+        wanted = None if dtype is None else np.dtype(dtype)
+        return apply(self, x, normalize_dims(self.name, dims, x._array.ndim), keepdim, wanted)
+
+    def attrs(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> Any:
+        return x.shape, dims, x.dtype
+
+    def kernel(self, k: Any, x: Any, dims: tuple[int, ...], keepdim: bool, *rest: Any) -> None:
+        getattr(k, self.name)(x, rest[-1].reshape(reduced_shape(x.shape, dims, True)), axes=dims)
+
+    def cast(self, do: Do, node: Any, grad: Any) -> Any:
+        """The gradient in the input's dtype."""
+        return grad if grad.dtype == node.op_attrs[2] else do(to_dtype, grad, node.op_attrs[2])
+
+
+class Sum(_Addition):
     """The sum; bool and integers are summed in int64."""
 
     name = "sum"
-    fresh = False
 
-    def __call__(self, x: Any, dims: Dims = None, keepdim: bool = False) -> Any:
-        if category(x._array.dtype) < 2 and x._array.dtype != np.int64:
-            x = to_dtype(x, np.dtype(np.int64))
-        return super().__call__(x, dims, keepdim)
-
-    def kernel(self, k: Any, x: Any, dims: tuple[int, ...], keepdim: bool, out: Any) -> None:
-        k.sum(x, out.reshape(reduced_shape(x.shape, dims, True)), axes=dims)
+    def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> tuple[Spec, ...]:
+        wanted = dtype or (INT64 if category(x.dtype) < 2 else x.dtype)
+        return ((reduced_shape(x.shape, dims, keepdim), wanted),)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (self.spread(do, node, grads[0]),)
+        return (self.spread(do, node, self.cast(do, node, grads[0])),)
 
 
-class Mean(Reduction):
+class Mean(_Addition):
     """The mean; only of floating-point numbers."""
 
     name = "mean"
 
-    def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[Spec, ...]:
-        if category(x.dtype) < 2:
-            raise RuntimeError(f"mean: the input must be floating point or complex, got {x.dtype}; convert it first")
-        return super().infer(x, dims, keepdim)
-
-    def kernel(self, k: Any, x: Any, dims: tuple[int, ...], keepdim: bool, out: Any) -> None:
-        k.mean(x, out.reshape(reduced_shape(x.shape, dims, True)), axes=dims)
+    def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> tuple[Spec, ...]:
+        wanted = dtype or x.dtype
+        if category(wanted) < 2:
+            raise RuntimeError(f"mean: the input must be floating point or complex, got {wanted}; convert it first")
+        return ((reduced_shape(x.shape, dims, keepdim), wanted),)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        shape, dims = node.op_attrs
+        shape, dims, _ = node.op_attrs
         count = math.prod(shape[d] for d in dims)
-        return (self.spread(do, node, do(div, grads[0], float(max(count, 1)))),)
-
-    fresh = False
+        return (self.spread(do, node, do(div, self.cast(do, node, grads[0]), float(max(count, 1)))),)
 
 
-class Amax(Reduction):
-    """The largest element; equal ones share the gradient."""
+class Nansum(Marking, Reduction):
+    """The sum of what is not NaN; a bit an element is kept."""
 
-    name = "amax"
-    saves = (Slot("self", 0), Slot("result", 0, output=True))
+    name = "nansum"
+    auxiliary = 1
+    saves = (Slot("mask", 1, output=True),)
+
+    def __call__(self, x: Any, dims: Dims = None, keepdim: bool = False) -> Any:
+        return self.applied(x, normalize_dims(self.name, dims, x._array.ndim), keepdim)
+
+    def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[Spec, ...]:
+        return (reduced_shape(x.shape, dims, keepdim), x.dtype), bits_of(x.shape)
+
+    def kernel(self, k: Any, x: Any, dims: tuple[int, ...], keepdim: bool, out: Any, *marks: Any) -> None:
+        k.nansum(x, out.reshape(reduced_shape(x.shape, dims, True)), axes=dims)
+        if marks:
+            k.mark(x, x, marks[0], shape=x.shape, relation="not_equal")
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(keep_marked, self.spread(do, node, grads[0]), saved[0], True),)
+
+
+class SharesEqually(Marking, Reduction):
+    """A reduction to one of the elements: all that equal the result share the gradient.
+
+    A bit an element is kept, and how many are equal.
+    """
+
+    auxiliary = 2
+    saves = (Slot("mask", 1, output=True), Slot("count", 2, output=True))
+
+    def __call__(self, x: Any, dims: Dims = None, keepdim: bool = False) -> Any:
+        return self.applied(x, normalize_dims(self.name, dims, x._array.ndim), keepdim)
+
+    def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[Spec, ...]:
+        found = (reduced_shape(x.shape, dims, keepdim), x.dtype)
+        return found, bits_of(x.shape), found
+
+    def kernel(self, k: Any, x: Any, dims: tuple[int, ...], keepdim: bool, out: Any, *marks: Any) -> None:
+        self.fold(k, x, dims, out.reshape(reduced_shape(x.shape, dims, True)))
+        if marks:
+            k.mark_equal(x, out, *marks, axes=dims)
+
+    def fold(self, k: Any, x: Any, dims: tuple[int, ...], out: Any) -> None:
+        """Fill the result, which has the reduced dimensions as 1."""
+        getattr(k, self.name)(x, out, axes=dims)
+
+    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        mask, count = saved
+        return (do(keep_marked, self.spread(do, node, do(div, grads[0], count)), mask),)
+
+
+class _Extreme(SharesEqually):
+    """The largest or smallest element; equal ones share the gradient."""
 
     def __call__(self, x: Any, dims: Dims = None, keepdim: bool = False) -> Any:
         if x._array.size == 0 and (dims is None or (not isinstance(dims, int) and not len(dims))):
-            raise RuntimeError("amax: expected the dimensions to reduce to be named for a tensor without elements")
+            raise RuntimeError(
+                f"{self.name}: expected the dimensions to reduce to be named for a tensor without elements"
+            )
         return super().__call__(x, dims, keepdim)
 
     def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[Spec, ...]:
-        if any(x.shape[d] == 0 for d in dims):
-            raise IndexError("amax: expected reduction dimensions of non-zero size")
+        if 0 in [x.shape[d] for d in dims]:
+            raise IndexError(f"{self.name}: expected reduction dimensions of non-zero size")
+        if x.dtype.kind == "c":
+            raise NotImplementedError(f"{self.name}: not implemented for {x.dtype}: complex numbers have no order")
         return super().infer(x, dims, keepdim)
 
-    def kernel(self, k: Any, x: Any, dims: tuple[int, ...], keepdim: bool, out: Any) -> None:
-        k.amax(x, out.reshape(reduced_shape(x.shape, dims, True)), axes=dims)
 
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        x, largest = saved
-        _, dims = node.op_attrs
-        mask = do(to_dtype, do(eq, x, self.spread(do, node, largest)), x.dtype)
-        share = do(div, mask, do(sum, mask, dims, True))
-        return (do(mul, self.spread(do, node, grads[0]), share),)
+class Amax(_Extreme):
+    """The largest element; equal ones share the gradient."""
+
+    name = "amax"
 
 
-class Argmax(Op):
-    """The index of the largest element along a dimension, or of the flattened tensor."""
+class Amin(_Extreme):
+    """The smallest element; equal ones share the gradient."""
 
-    name = "argmax"
+    name = "amin"
+
+
+class _ArgExtreme(Op):
+    """The index of an element along a dimension, or of the flattened tensor."""
+
     differentiable = False
 
     def __call__(self, x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         if x._array.dtype == bool:
-            raise RuntimeError("argmax: does not support bool input; convert the tensor first")
+            raise NotImplementedError(f"{self.name}: does not support bool input; convert the tensor first")
         if dim is None:
             found = apply(self, reshape(x, (x._array.size,)), 0, False)
             return reshape(found, (1,) * x._array.ndim) if keepdim else found
-        return apply(self, x, normalize_dim("argmax", dim, x._array.ndim), keepdim)
+        return apply(self, x, normalize_dim(self.name, dim, x._array.ndim), keepdim)
 
     def infer(self, x: Any, dim: int, keepdim: bool) -> tuple[Spec, ...]:
-        if x.size == 0:
-            raise IndexError("argmax: expected a reduction over at least one element")
-        return ((reduced_shape(x.shape, (dim,), keepdim), np.dtype(np.int64)),)
+        if x.ndim and x.shape[dim] == 0:
+            raise IndexError(f"{self.name}: expected a reduction over at least one element")
+        return ((reduced_shape(x.shape, (dim,), keepdim), INT64),)
 
     def kernel(self, k: Any, x: Any, dim: int, keepdim: bool, out: Any) -> None:
-        k.argmax(x, out.reshape(reduced_shape(x.shape, (dim,), False)), axis=dim)
+        if x.size:
+            x = x if x.ndim else x.reshape(1)
+            getattr(k, self.name)(x, out.reshape(reduced_shape(x.shape, (dim,), False)), axis=dim)
 
 
-class _Softmax(Op):
-    """Along one dimension; the result is saved."""
+class Argmax(_ArgExtreme):
+    """The index of the largest element along a dimension, or of the flattened tensor."""
 
-    saves = (Slot("result", 0, output=True),)
-
-    def __call__(self, x: Any, dim: int) -> Any:
-        return apply(self, x, normalize_dim(self.name, dim, x._array.ndim))
-
-    def infer(self, x: Any, dim: int) -> tuple[Spec, ...]:
-        check_floating(self.name, x.dtype)
-        return ((x.shape, x.dtype),)
-
-    def kernel(self, k: Any, x: Any, dim: int, out: Any) -> None:
-        getattr(k, self.name)(x, out, axis=dim)
+    name = "argmax"
 
 
-def _dims(x: Any, dim: int) -> tuple[int, ...]:
-    """The dimension to sum over; a 0-dimensional array has none."""
-    return (dim,) if x.shape else ()
+class Argmin(_ArgExtreme):
+    """The index of the smallest element along a dimension, or of the flattened tensor."""
+
+    name = "argmin"
 
 
-class Softmax(_Softmax):
-    """``exp(x)`` over its sum."""
+class _Truth(Reduction):
+    """Whether elements are true (not zero); of uint8 tensors, the answer is one."""
 
-    name = "softmax"
+    differentiable = False
 
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        (result,) = saved
-        (dim,) = node.op_attrs
-        weighted = do(mul, grads[0], result)
-        return (do(sub, weighted, do(mul, result, do(sum, weighted, _dims(grads[0], dim), True))),)
+    def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[Spec, ...]:
+        wanted = x.dtype if x.dtype == np.uint8 else BOOL
+        return ((reduced_shape(x.shape, dims, keepdim), wanted),)
+
+    def kernel(self, k: Any, x: Any, dims: tuple[int, ...], keepdim: bool, out: Any) -> None:
+        target = out.view(BOOL) if out.dtype != BOOL else out
+        getattr(k, self.name)(x, target.reshape(reduced_shape(x.shape, dims, True)), axes=dims)
 
 
-class LogSoftmax(_Softmax):
-    """The logarithm of soft-max."""
+class All(_Truth):
+    """Whether all elements are true (not zero)."""
 
-    name = "log_softmax"
+    name = "all"
 
-    def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        (dim,) = node.op_attrs
-        return (do(sub, grads[0], do(mul, do(exp, saved[0]), do(sum, grads[0], _dims(grads[0], dim), True))),)
+
+class AnyTrue(_Truth):
+    """Whether any element is true (not zero)."""
+
+    name = "any"
 
 
 sum = Sum()
 mean = Mean()
+nansum = Nansum()
 amax = Amax()
+amin = Amin()
 argmax = Argmax()
-softmax = Softmax()
-log_softmax = LogSoftmax()
+argmin = Argmin()
+all = All()
+any = AnyTrue()

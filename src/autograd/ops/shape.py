@@ -339,6 +339,8 @@ def cat(tensors: Any, dim: int = 0) -> Any:
         if not tensor._array.ndim:
             raise RuntimeError(f"cat: zero-dimensional tensor (at position {number}) cannot be concatenated; use stack")
     dtype = functools.reduce(promote, (tensor._array.dtype for tensor in tensors))
+    # PyTorch's exception: an empty vector fits everywhere.
+    tensors = tuple(tensor for tensor in tensors if tensor._array.shape != (0,)) or tensors
     tensors = tuple(tensor if tensor._array.dtype == dtype else to_dtype(tensor, dtype) for tensor in tensors)
     return apply(Cat(len(tensors)), *tensors, dim)
 

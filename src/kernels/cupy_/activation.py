@@ -23,7 +23,7 @@ __all__ = [
     "tanh_backward",
 ]
 
-_CONSTANTS = """
+CONSTANTS = """
 #define SLOPE ((W)0.79788456080286535588)  // sqrt(2 / pi)
 #define CUBIC ((W)0.044715)
 #define ROOT_HALF ((W)0.70710678118654752440)
@@ -34,13 +34,13 @@ _CONSTANTS = """
 def _forward(name: str, body: str) -> cupy.ElementwiseKernel:
     """A kernel that computes ``r`` of ``v``."""
     code = f"W v = (W)x; W r; {body} y = (T)r;"
-    return cupy.ElementwiseKernel("T x", "T y", code, f"stowgrad_{name}", preamble=WIDE + _CONSTANTS)
+    return cupy.ElementwiseKernel("T x", "T y", code, f"stowgrad_{name}", preamble=WIDE + CONSTANTS)
 
 
 def _backward(name: str, body: str) -> cupy.ElementwiseKernel:
     """A kernel that computes the derivative ``d`` of ``v`` and multiplies it by the gradient."""
     code = f"W v = (W)x; W d; {body} y = (T)((W)grad * d);"
-    return cupy.ElementwiseKernel("T grad, T x", "T y", code, f"stowgrad_{name}", preamble=WIDE + _CONSTANTS)
+    return cupy.ElementwiseKernel("T grad, T x", "T y", code, f"stowgrad_{name}", preamble=WIDE + CONSTANTS)
 
 
 _GELU = {

@@ -12,7 +12,7 @@ from .bits import BIT
 from .launch import WIDE, Array, kernel
 from .philox import PARAMETERS, PHILOX, arguments
 
-__all__ = ["dropout", "dropout_backward", "dropout_mask"]
+__all__ = ["alpha_dropout", "dropout", "dropout_backward", "dropout_mask"]
 
 _DRAW_BYTE = """
     unsigned int words[8];
@@ -34,6 +34,13 @@ _DROPOUT = cupy.ElementwiseKernel(
     "raw T y, uint8 bits",
     _DRAW_BYTE % "y[place] = keep ? (T)((W)x[place] * (W)scale) : (T)0.0f;",
     "stowgrad_dropout",
+    preamble=WIDE + PHILOX,
+)
+_ALPHA_DROPOUT = cupy.ElementwiseKernel(
+    f"raw T x, int64 count, uint64 threshold, float64 scale, float64 shift, float64 dropped, {PARAMETERS}",
+    "raw T y, uint8 bits",
+    _DRAW_BYTE % "y[place] = keep ? (T)((W)x[place] * (W)scale + (W)shift) : (T)(W)dropped;",
+    "stowgrad_alpha_dropout",
     preamble=WIDE + PHILOX,
 )
 _DROPOUT_MASK = cupy.ElementwiseKernel(
@@ -64,6 +71,23 @@ def dropout(x: Array, out: Array, mask_bits: Array, *, p: float, key: int, count
         key, counter: where the draw begins; it moves the counter by `counter_steps(size)`.
     """
     _DROPOUT(x, x.size, _threshold(p), _scale(p), *arguments(key, counter), out, mask_bits)
+
+
+@kernel
+def alpha_dropout(
+    x: Array,
+    out: Array,
+    mask_bits: Array,
+    *,
+    p: float,
+    key: int,
+    counter: int,
+    scale: float,
+    shift: float,
+    dropped: float,
+) -> None:
+    """``out = x * scale + shift`` where an element is kept, else ``dropped``; what is kept is drawn as in `dropout`."""
+    _ALPHA_DROPOUT(x, x.size, _threshold(p), scale, shift, dropped, *arguments(key, counter), out, mask_bits)
 
 
 @kernel

@@ -35,6 +35,7 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
+    "deg2rad",
     "divide",
     "equal",
     "exp",
@@ -46,12 +47,15 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "gcd",
     "greater",
     "greater_equal",
     "hypot",
     "isfinite",
     "isinf",
     "isnan",
+    "lcm",
+    "left_shift",
     "less",
     "less_equal",
     "log",
@@ -67,15 +71,20 @@ __all__ = [
     "maximum",
     "minimum",
     "multiply",
+    "nan_to_num",
     "negative",
+    "nextafter",
     "not_equal",
     "power",
+    "rad2deg",
     "reciprocal",
     "remainder",
+    "right_shift",
     "rint",
     "rsqrt",
     "scale_",
     "sign",
+    "signbit",
     "sin",
     "sinh",
     "sqrt",
@@ -94,6 +103,17 @@ Binary: TypeAlias = Callable[[Operand, Operand, Array], None]
 _RSQRT = cupy.ElementwiseKernel("T x", "T y", "y = (T)(1 / sqrt((W)x))", "stowgrad_rsqrt", preamble=WIDE)
 _AXPY = cupy.ElementwiseKernel(
     "T x, float64 alpha", "T y", "y = (T)((W)y + (W)alpha * (W)x)", "stowgrad_axpy", preamble=WIDE
+)
+
+_SIGN = cupy.ElementwiseKernel(
+    "T x", "T y", "y = (T)(float)(((W)x > (W)0) - ((W)x < (W)0))", "stowgrad_sign", preamble=WIDE
+)
+_NAN_TO_NUM = cupy.ElementwiseKernel(
+    "T x, float64 nan, float64 posinf, float64 neginf",
+    "T y",
+    "W v = (W)x; y = v != v ? (T)(W)nan : v - v == (W)0 ? x : v > (W)0 ? (T)(W)posinf : (T)(W)neginf",
+    "stowgrad_nan_to_num",
+    preamble=WIDE,
 )
 
 
@@ -142,10 +162,14 @@ logical_xor = _binary(cupy.logical_xor)
 bitwise_and = _binary(cupy.bitwise_and)
 bitwise_or = _binary(cupy.bitwise_or)
 bitwise_xor = _binary(cupy.bitwise_xor)
+left_shift = _binary(cupy.left_shift)
+right_shift = _binary(cupy.right_shift)
+gcd = _binary(cupy.gcd)
+lcm = _binary(cupy.lcm)
+nextafter = _binary(cupy.nextafter)
 
 negative = _unary(cupy.negative)
 abs = _unary(cupy.absolute)
-sign = _unary(cupy.sign)
 square = _unary(cupy.square)
 reciprocal = _unary(cupy.reciprocal)
 sqrt = _unary(cupy.sqrt)
@@ -179,12 +203,24 @@ bitwise_not = _unary(cupy.invert)
 isnan = _unary(cupy.isnan)
 isinf = _unary(cupy.isinf)
 isfinite = _unary(cupy.isfinite)
+signbit = _unary(cupy.signbit)
+deg2rad = _unary(cupy.deg2rad)
+rad2deg = _unary(cupy.rad2deg)
 
 
 @kernel
 def rsqrt(x: Operand, out: Array) -> None:
     """``out[...] = 1 / sqrt(x)``."""
     _RSQRT(x, out)
+
+
+@kernel
+def sign(x: Operand, out: Array) -> None:
+    """``out[...]`` = -1, 0 or 1, 0 for NaN; ``x / abs(x)`` of complex numbers."""
+    if out.dtype.kind in "iuc":
+        cupy.sign(x, out=out)
+    else:
+        _SIGN(x, out)
 
 
 @kernel
@@ -197,6 +233,12 @@ def clamp(x: Array, out: Array, *, low: float | None = None, high: float | None 
         cupy.minimum(x, high, out=out)
     if low is None and high is None:
         cupy.copyto(out, x)
+
+
+@kernel
+def nan_to_num(x: Array, out: Array, *, nan: float, posinf: float, neginf: float) -> None:
+    """``out[...] = x`` with NaN and infinities replaced."""
+    _NAN_TO_NUM(x, nan, posinf, neginf, out)
 
 
 @kernel

@@ -10,6 +10,8 @@ from .launch import Array, kernel
 __all__ = [
     "gather",
     "gather_backward",
+    "masked_put",
+    "nonzero",
 ]
 
 
@@ -34,3 +36,29 @@ def gather_backward(grad: Array, indices: Array, out: Array) -> None:
     else:
         rows = out.reshape(out.shape[0], -1)
         embedding_backward(grad.reshape(-1, rows.shape[1]), indices.reshape(-1) % out.shape[0], rows)
+
+
+@kernel
+def masked_put(out: Array, mask: Array, src: Array) -> None:
+    """``out[mask] = `` the first elements of ``src``, in order.
+
+    Raises:
+        RuntimeError: if ``src`` has too few.
+    """
+    where = cupy.flatnonzero(mask)
+    if src.size < len(where):
+        raise RuntimeError(f"masked_scatter: expected a source with at least {len(where)} elements, got {src.size}")
+    flat = out.reshape(-1)
+    flat[where] = src.reshape(-1)[: len(where)]
+    cupy.copyto(out, flat.reshape(out.shape))
+
+
+@kernel
+def nonzero(x: Array, out: Array) -> None:
+    """``out[n, :]``: where the n-th element of ``x`` that is not 0 lies."""
+    if not x.ndim:
+        return
+    numbers = cupy.flatnonzero(x)
+    for column in range(x.ndim - 1, -1, -1):
+        out[:, column] = numbers % x.shape[column]
+        numbers = numbers // x.shape[column]

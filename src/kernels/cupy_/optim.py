@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 # Gradient g of a parameter p: its sign turned, weight decay added.
-_EFFECTIVE = "W p = (W)param, g = maximize ? -(W)grad : (W)grad; g += (W)added_decay * p;"
+EFFECTIVE = "W p = (W)param, g = maximize ? -(W)grad : (W)grad; g += (W)added_decay * p;"
 _ADAMW = """
     {effective}
     p *= (W)shrink;
@@ -37,7 +37,7 @@ _ADAMW_PARAMETERS = (
 _ADAMW_STEP = cupy.ElementwiseKernel(
     _ADAMW_PARAMETERS,
     "T param, T exp_avg, T exp_avg_sq",
-    _ADAMW.format(effective=_EFFECTIVE, most=""),
+    _ADAMW.format(effective=EFFECTIVE, most=""),
     "stowgrad_adamw",
     preamble=WIDE,
 )
@@ -45,7 +45,7 @@ _AMSGRAD_STEP = cupy.ElementwiseKernel(
     _ADAMW_PARAMETERS,
     "T param, T exp_avg, T exp_avg_sq, T max_exp_avg_sq",
     _ADAMW.format(
-        effective=_EFFECTIVE,
+        effective=EFFECTIVE,
         most="if (!(v <= (W)max_exp_avg_sq)) max_exp_avg_sq = (T)v; v = (W)max_exp_avg_sq;",
     ),
     "stowgrad_amsgrad",
@@ -54,7 +54,7 @@ _AMSGRAD_STEP = cupy.ElementwiseKernel(
 _SGD_STEP = cupy.ElementwiseKernel(
     "T grad, float64 added_decay, bool maximize, float64 lr",
     "T param",
-    f"{_EFFECTIVE} param = (T)(p - (W)lr * g);",
+    f"{EFFECTIVE} param = (T)(p - (W)lr * g);",
     "stowgrad_sgd",
     preamble=WIDE,
 )
@@ -63,7 +63,7 @@ _MOMENTUM_STEP = cupy.ElementwiseKernel(
     " bool first",
     "T param, T buffer",
     f"""
-    {_EFFECTIVE}
+    {EFFECTIVE}
     W b = first ? g : (W)momentum * (W)buffer + (W)(1 - dampening) * g;
     buffer = (T)b;
     param = (T)(p - (W)lr * (nesterov ? g + (W)momentum * b : b));

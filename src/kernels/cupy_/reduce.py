@@ -10,8 +10,10 @@ import cupy
 from .launch import Array, kernel
 
 __all__ = [
+    "all",
     "amax",
     "amin",
+    "any",
     "argmax",
     "argmin",
     "mean",
@@ -67,6 +69,18 @@ def amin(x: Array, out: Array, *, axes: tuple[int, ...] | None = None) -> None:
         cupy.copyto(out.reshape(x.shape), x)
     else:
         cupy.amin(x, axis=axes, out=_kept(x, out, axes))
+
+
+@kernel
+def any(x: Array, out: Array, *, axes: tuple[int, ...] | None = None) -> None:
+    """``out`` (bool): whether an element along the axes is not 0."""
+    cupy.any(x, axis=axes, out=_kept(x, out, axes))
+
+
+@kernel
+def all(x: Array, out: Array, *, axes: tuple[int, ...] | None = None) -> None:
+    """``out`` (bool): whether no element along the axes is 0."""
+    cupy.all(x, axis=axes, out=_kept(x, out, axes))
 
 
 @kernel

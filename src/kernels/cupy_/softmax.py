@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+
 import cupy
 
 from .launch import WIDE, Array, kernel
@@ -58,7 +60,11 @@ _SOFTMAX_BACKWARD = _elementwise("T grad, T z, T dot", "y = (T)((W)z * ((W)grad 
 _LOG_SOFTMAX_BACKWARD = _elementwise(
     "T grad, T z, T total", "y = (T)((W)grad - exp((W)z) * (W)total)", "log_softmax_backward"
 )
-_LOGSUMEXP_BACKWARD = _elementwise("T grad, T x, T lse", "y = (T)((W)grad * exp((W)x - (W)lse))", "logsumexp_backward")
+_LOGSUMEXP_BACKWARD = _elementwise(
+    "T grad, T x, T lse",
+    "W z = (W)lse; y = (T)((W)grad * (z < (W)0 && z + z == z ? (W)0 : exp((W)x - z)))",
+    "logsumexp_backward",
+)
 
 
 @kernel
@@ -76,9 +82,10 @@ def log_softmax(x: Array, out: Array, *, axis: int = -1) -> None:
 
 
 @kernel
-def logsumexp(x: Array, out: Array, *, axis: int = -1) -> None:
-    """``out = log(sum(exp(x)))`` along ``axis``; ``out`` has that axis as 1 or not at all."""
+def logsumexp(x: Array, out: Array, *, axis: int | tuple[int, ...] = -1) -> None:
+    """``out = log(sum(exp(x)))`` along one axis or several; ``out`` has them as 1 or not at all."""
     if x.size:
+        x, axis = _one_axis(x, axis)
         most, total = _statistics(x, axis)
         _LOGSUMEXP(most, total, out.reshape(most.shape))
 
@@ -100,18 +107,31 @@ def log_softmax_backward(grad: Array, y: Array, grad_x: Array, *, axis: int = -1
 
 
 @kernel
-def logsumexp_backward(grad: Array, x: Array, lse: Array, grad_x: Array, *, axis: int = -1) -> None:
+def logsumexp_backward(grad: Array, x: Array, lse: Array, grad_x: Array, *, axis: int | tuple[int, ...] = -1) -> None:
     """``grad_x = grad * exp(x - lse)`` with the forward's result ``lse``; ``grad`` has its shape."""
     if x.size:
         x = _rows(x)
         shape = list(x.shape)
-        shape[axis] = 1
+        for number in (axis,) if isinstance(axis, int) else axis:
+            shape[number] = 1
         _LOGSUMEXP_BACKWARD(grad.reshape(shape), x, lse.reshape(shape), _rows(grad_x))
 
 
 def _rows(x: Array) -> Array:
     """A 0-dimensional array as a row of one element."""
     return x if x.ndim else x.reshape(1)
+
+
+def _one_axis(x: Array, axis: int | tuple[int, ...]) -> tuple[Array, int]:
+    """``x`` with several axes made one, the last, and which it is."""
+    if isinstance(axis, int):
+        return x, axis
+    if len(axis) == 1:
+        return x, axis[0]
+    gone = [number % x.ndim for number in axis]
+    kept = [number for number in range(x.ndim) if number not in gone]
+    moved = cupy.ascontiguousarray(x.transpose(*kept, *gone))
+    return moved.reshape(*moved.shape[: len(kept)], math.prod(moved.shape[len(kept) :])), -1
 
 
 def _statistics(x: Array, axis: int) -> tuple[Array, Array]:

@@ -9,6 +9,9 @@ NOTE [ Attention in blocks ]
 3. A tile is a few (batch, head) pairs, so that each call is long enough for threads (the note in tiling.py). BLAS loops
    over the pairs inside one call, on one thread.
 4. Heads are those of k and v; a head has a group of one or more heads of q. Arrays are (batch, head, group, row, size).
+5. Dropout draws which probabilities count from a counter, again in backward (the note in attention_dropout.py); what
+   is saved is as without it. The log-sum-exp is that of all probabilities.
+6. Half precision is computed in float32, one batch after the other, so that the copies are of one batch.
 """
 
 from __future__ import annotations
@@ -20,8 +23,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..executor import Array, ScratchSpec, parallel_for, scratch
+from .attention_dropout import UNIT, Dropout, drawing_workspace
 from .rows import max_of_rows, sum_of_rows
-from .tiling import BOOL, tile_size, unit_rows
+from .tiling import BOOL, FLOAT32, copy_tiled, tile_size, unit_rows
 
 __all__ = [
     "attention",
@@ -46,6 +50,13 @@ class _Plan(NamedTuple):
     batches: int  # of a tile
     heads: int  # of a tile
     beyond_diagonal: Array | None  # (block, block): -infinity above the diagonal, else 0
+    dropout: Dropout | None
+
+    first_batch: int  # the number of the first one in the draw of dropout
+
+    def batch_numbers(self, b: slice) -> range:
+        """The batches of a tile, as dropout counts them."""
+        return range(self.first_batch + b.start, self.first_batch + min(b.stop, int(self.k.shape[0])))
 
     @property
     def tiles(self) -> int:
@@ -69,7 +80,18 @@ class _Plan(NamedTuple):
 
 
 def attention(
-    q: Array, k: Array, v: Array, out: Array, lse: Array, *, scale: float, causal: bool, mask: Array | None = None
+    q: Array,
+    k: Array,
+    v: Array,
+    out: Array,
+    lse: Array,
+    *,
+    scale: float,
+    causal: bool,
+    mask: Array | None = None,
+    p: float = 0.0,
+    key: int = 0,
+    counter: int = 0,
 ) -> None:
     """``out = softmax(scale * q @ k.T + mask) @ v`` and the rows' log-sum-exp.
 
@@ -77,10 +99,12 @@ def attention(
         q: (B, H, T, D), any strides.
         k, v: (B, K, S, D) and (B, K, S, E), where H is a multiple of K.
         out: (B, H, T, E), any strides.
-        lse: (B, H, T).
+        lse: (B, H, T); float32 for half precision.
         scale: the factor of the scores.
         causal: whether query i sees only the keys 0 ... i.
         mask: added to the scores, or bool, True where a query sees a key; broadcasts to (B, H, T, S).
+        p: the probability with which a probability is dropped; the others are divided by ``1 - p``.
+        key, counter: where the draw begins; it moves the counter by `attention_counter_steps`.
     """
     if out.size == 0 and lse.size == 0:
         return
@@ -88,7 +112,31 @@ def attention(
         out.fill(0)
         lse.fill(np.inf)
         return
-    plan = _plan(q, k, v, mask, scale, causal, other_length=k.shape[2])
+    dropout = Dropout.of(p, key, counter, lse.shape, k.shape[2])
+    if lse.dtype != q.dtype:
+        for batch in range(len(q)):
+            one, part = slice(batch, batch + 1), _batch(mask, batch)
+            queries, keys, values = (_float32(x[one]) for x in (q, k, v))
+            result = scratch((1, *out.shape[1:]), FLOAT32)
+            _attention(queries, keys, values, result, lse[one], scale, causal, part, dropout, batch)
+            copy_tiled(result, out[one])
+        return
+    _attention(q, k, v, out, lse, scale, causal, mask, dropout, 0)
+
+
+def _attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    out: Array,
+    lse: Array,
+    scale: float,
+    causal: bool,
+    mask: Array | None,
+    dropout: Dropout | None,
+    first_batch: int,
+) -> None:
+    plan = _plan(q, k, v, mask, scale, causal, dropout, first_batch, other_length=k.shape[2])
     outs, sums = _split(out, k.shape[1]), _split(lse, k.shape[1])
     rows = plan.pairs * plan.block
     keys = k.shape[2]
@@ -96,8 +144,8 @@ def attention(
         ((rows * q.shape[3],), q.dtype),
         ((rows * keys,), q.dtype),
         ((rows * v.shape[3],), q.dtype),
-        ((2, rows), q.dtype),
-        ((rows * keys if _is_bool(mask) else 0,), BOOL),
+        ((2 if dropout is None else 3, rows), q.dtype),
+        ((rows * keys if _is_bool(mask) or dropout else 0,), BOOL),
     ]
 
     def tile(index: int, *buffers: Array) -> None:
@@ -106,7 +154,8 @@ def attention(
             where = (b, h, slice(None), slice(start, stop))
             _forward_block(plan, b, h, start, stop, outs[where], sums[where], buffers)
 
-    parallel_for(tile, plan.tiles, specs)
+    with drawing_workspace(dropout):
+        parallel_for(tile, plan.tiles, specs)
 
 
 def _forward_block(
@@ -122,7 +171,7 @@ def _forward_block(
         np.add(diagonal, plan.beyond_diagonal[: stop - start, : end - start], diagonal)
     if plan.mask is not None:
         _apply_mask(scores, plan.mask[b, h, :, start:stop, :end], buffers[4])
-    flat, (most, total) = scores.reshape(-1, end), columns
+    flat, most, total = scores.reshape(-1, end), columns[0], columns[1]
     max_of_rows(flat, most)
     if plan.mask is not None:
         np.maximum(most, np.finfo(most.dtype).min, out=most)  # a row of -infinities: no NaN
@@ -132,9 +181,12 @@ def _forward_block(
     unseen = total == 0 if plan.mask is not None else None
     if unseen is not None:
         total[unseen] = 1
+    if plan.dropout is not None:
+        kept = np.multiply(total, plan.dropout.kept_share, columns[2])
+        plan.dropout.drop(scores, plan.batch_numbers(b), h.start, (start, 0), buffers[4])
     result = _carve(buffers[2], out.shape)
     np.matmul(scores, plan.v[b, h, :, :end], out=result)
-    np.divide(result, total.reshape(*lse.shape, 1), out)
+    np.divide(result, (total if plan.dropout is None else kept).reshape(*lse.shape, 1), out)
     np.add(most, np.log(total, total), most)
     if unseen is not None:
         most[unseen] = np.inf
@@ -155,6 +207,9 @@ def attention_backward(
     scale: float,
     causal: bool,
     mask: Array | None = None,
+    p: float = 0.0,
+    key: int = 0,
+    counter: int = 0,
 ) -> None:
     """The gradients of `attention`, from its inputs, result and log-sum-exp.
 
@@ -164,7 +219,37 @@ def attention_backward(
         for gradient in (grad_q, grad_k, grad_v):
             gradient.fill(0)
         return
-    plan = _plan(q, k, v, mask, scale, causal, other_length=q.shape[2])
+    dropout = Dropout.of(p, key, counter, lse.shape, k.shape[2])
+    if lse.dtype != q.dtype:
+        for batch in range(len(q)):
+            one, part = slice(batch, batch + 1), _batch(mask, batch)
+            given, queries, keys, values, result = (_float32(x[one]) for x in (grad, q, k, v, out))
+            by_q, by_k, by_v = (scratch((1, *x.shape[1:]), FLOAT32) for x in (q, k, v))
+            rest = (scale, causal, part, dropout, batch)
+            _attention_backward(given, queries, keys, values, result, lse[one], by_q, by_k, by_v, *rest)
+            for found, target in ((by_q, grad_q), (by_k, grad_k), (by_v, grad_v)):
+                copy_tiled(found, target[one])
+        return
+    _attention_backward(grad, q, k, v, out, lse, grad_q, grad_k, grad_v, scale, causal, mask, dropout, 0)
+
+
+def _attention_backward(
+    grad: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    out: Array,
+    lse: Array,
+    grad_q: Array,
+    grad_k: Array,
+    grad_v: Array,
+    scale: float,
+    causal: bool,
+    mask: Array | None,
+    dropout: Dropout | None,
+    first_batch: int,
+) -> None:
+    plan = _plan(q, k, v, mask, scale, causal, dropout, first_batch, other_length=q.shape[2])
     heads = k.shape[1]
     upstream, result, sums = _split(unit_rows(grad), heads), _split(out, heads), _split(lse, heads)
     grads_q, grads_k, grads_v = _split(grad_q, heads), _split(grad_k, heads), _split(grad_v, heads)
@@ -177,7 +262,8 @@ def attention_backward(
         ((rows * plan.block,), q.dtype),
         ((rows * plan.block,), q.dtype),
         ((rows,), q.dtype),
-        ((rows * plan.block if _is_bool(mask) else 0,), BOOL),
+        ((rows * plan.block if _is_bool(mask) or dropout else 0,), BOOL),
+        ((rows * plan.block if dropout else 0,), q.dtype),
     ]
 
     def tile(index: int, *buffers: Array) -> None:
@@ -188,11 +274,12 @@ def attention_backward(
         delta = _carve(buffers[5], source.shape[:-1])
         np.vecdot(g, o, out=delta)
         for start, stop in plan.blocks(k.shape[2]):
-            block = _BackwardBlock(plan, b, h, start, stop, buffers[2:5], buffers[6])
+            block = _BackwardBlock(plan, b, h, start, stop, (*buffers[2:5], buffers[7]), buffers[6])
             block.run(queries, g, sums[b, h], delta, grad_queries, grads_k[b, h], grads_v[b, h])
         np.multiply(grad_queries, plan.scale, grads_q[b, h])
 
-    parallel_for(tile, plan.tiles, specs)
+    with drawing_workspace(dropout):
+        parallel_for(tile, plan.tiles, specs)
 
 
 class _BackwardBlock(NamedTuple):
@@ -227,8 +314,16 @@ class _BackwardBlock(NamedTuple):
         shape = (*queries.shape[:-1], self.stop - self.start)
         p, ds = _carve(self.buffers[1], shape), _carve(self.buffers[2], shape)
         self._probabilities(queries, k, lse[..., first:, None], first, p)
-        self._sum_over_group(p, upstream, grad_v[..., keys, :])
         np.matmul(upstream, v.swapaxes(-1, -2), out=ds)
+        dropout, kept = self.plan.dropout, p
+        if dropout is not None:
+            self._draw(dropout, first, shape)
+            kept = _carve(self.buffers[3], shape)
+            np.divide(p, dropout.kept_share, kept)
+            for array in (kept, ds):
+                np.copyto(array, 0, where=_carve(self.hidden, shape))
+            np.divide(ds, dropout.kept_share, ds)
+        self._sum_over_group(kept, upstream, grad_v[..., keys, :])
         np.subtract(ds, delta[..., first:, None], ds)
         np.multiply(ds, p, ds)
         self._sum_over_group(ds, queries, grad_k[..., keys, :])
@@ -238,6 +333,11 @@ class _BackwardBlock(NamedTuple):
             more = _carve(self.buffers[0], queries.shape)
             np.matmul(ds, k, out=more)
             np.add(grad_q[..., first:, :], more, grad_q[..., first:, :])
+
+    def _draw(self, dropout: Dropout, first: int, shape: tuple[int, ...]) -> None:
+        """Draw again what forward dropped, into ``hidden``."""
+        batches = self.plan.batch_numbers(self.b)
+        dropout.draw(_carve(self.hidden, shape), batches, self.h.start, (first, self.start))
 
     def _probabilities(self, queries: Array, k: Array, lse: Array, first: int, p: Array) -> None:
         plan = self.plan
@@ -260,12 +360,23 @@ class _BackwardBlock(NamedTuple):
         np.add.reduce(each, axis=2, out=out, keepdims=True)
 
 
-def _plan(q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool, *, other_length: int) -> _Plan:
+def _plan(
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None,
+    scale: float,
+    causal: bool,
+    dropout: Dropout | None,
+    first_batch: int,
+    *,
+    other_length: int,
+) -> _Plan:
     """Cut the work into blocks of `_BLOCK` by ``other_length``, and as many pairs as make a tile."""
     batch, heads, keys = k.shape[:3]
     group = q.shape[1] // heads
     tile = tile_size(1 << 30, q.dtype)
-    block = max(_LEAST_BLOCK, min(_BLOCK, tile // other_length))
+    block = max(_LEAST_BLOCK, min(_BLOCK, tile // other_length)) if dropout is None else UNIT
     most = min(tile // (block * other_length * group), -(-batch * heads // _LEAST_TILES))
     batches, per_tile = max(1, most // heads), min(heads, max(1, most))
     per_tile = -(-heads // -(-heads // per_tile))
@@ -277,7 +388,19 @@ def _plan(q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal
         beyond.fill(-np.inf)
         beyond[np.tri(block, dtype=bool)] = 0
     shaped = _split(q, heads), unit_rows(k)[:, :, None], unit_rows(v)[:, :, None]
-    return _Plan(*shaped, shaped_mask, scale, causal, block, batches, per_tile, beyond)
+    return _Plan(*shaped, shaped_mask, scale, causal, block, batches, per_tile, beyond, dropout, first_batch)
+
+
+def _float32(x: Array) -> Array:
+    """A leased copy in float32."""
+    copy = scratch(x.shape, FLOAT32)
+    copy_tiled(x, copy)
+    return copy
+
+
+def _batch(mask: Array | None, batch: int) -> Array | None:
+    """The part of a mask that is for one batch."""
+    return mask if mask is None or mask.ndim < 4 or len(mask) == 1 else mask[batch : batch + 1]
 
 
 def _split(x: Array, heads: int) -> Array:

@@ -40,3 +40,17 @@ def select_tile(x: Array, mask_bits: Array, where: slice, out: Array, mask: Arra
 def unpack_mask(mask_bits: Array, out: Array) -> None:
     """Ones and zeros of a packed mask, in the shape and dtype of ``out``."""
     out.reshape(-1)[...] = np.unpackbits(mask_bits, count=out.size)
+
+
+def replace_tile(x: Array, where: Array, value: float, mask: Array, bits: Array) -> None:
+    """``x[where] = value`` without branches, which cost more than all of this where ``where`` follows no pattern.
+
+    ``mask`` and ``bits`` are scratch of the signed integer type of ``x``'s item size.
+    """
+    np.negative(where.view(np.int8), out=mask)  # True -> all ones
+    number = np.array(value, x.dtype).view(mask.dtype)
+    values = x.view(mask.dtype)
+    np.bitwise_and(mask, number, out=bits)
+    np.bitwise_not(mask, out=mask)
+    np.bitwise_and(values, mask, out=values)
+    np.bitwise_or(values, bits, out=values)

@@ -13,7 +13,7 @@ from .bits import SIGNED, pack_tile, packed_size, select_tile
 from .random import DRAW_TILE, bit_stream, counter_steps
 from .tiling import BOOL, contiguous_in, numpy_workspace
 
-__all__ = ["counter_steps", "dropout", "dropout_backward", "dropout_mask"]
+__all__ = ["alpha_dropout", "counter_steps", "dropout", "dropout_backward", "dropout_mask"]
 
 _SECOND_STREAM = 1 << 19  # steps into the tile's own stretch of the counter: beyond what the first draw takes
 
@@ -44,6 +44,35 @@ def dropout(x: Array, out: Array, mask_bits: Array, *, p: float, key: int, count
     specs = [((step,), BOOL), ((step,), BOOL), ((step,), SIGNED[out.dtype.itemsize])]
     with numpy_workspace(1, out.size, DRAW_TILE):
         parallel_slices(tile, out.size, DRAW_TILE, specs)
+
+
+def alpha_dropout(
+    x: Array,
+    out: Array,
+    mask_bits: Array,
+    *,
+    p: float,
+    key: int,
+    counter: int,
+    scale: float,
+    shift: float,
+    dropped: float,
+) -> None:
+    """``out = x * scale + shift`` where an element is kept, else ``dropped``; what is kept is drawn as in `dropout`."""
+    source, target = contiguous_in(x, out).reshape(-1), out.reshape(-1)
+
+    def tile(where: slice, keep: Array, tied: Array) -> None:
+        count = where.stop - where.start
+        keep, part = keep[:count], target[where]
+        _draw_tile(keep, tied[:count], where.start, p, key, counter)
+        pack_tile(keep, mask_bits, where)
+        np.multiply(source[where], scale, part)
+        np.add(part, shift, part)
+        np.copyto(part, dropped, where=np.logical_not(keep, keep))
+
+    step = min(max(out.size, 1), DRAW_TILE)
+    with numpy_workspace(1, out.size, DRAW_TILE):
+        parallel_slices(tile, out.size, DRAW_TILE, [((step,), BOOL), ((step,), BOOL)])
 
 
 def dropout_mask(mask_bits: Array, *, size: int, p: float, key: int, counter: int) -> None:

@@ -39,6 +39,7 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
+    "deg2rad",
     "divide",
     "equal",
     "exp",
@@ -50,12 +51,15 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "gcd",
     "greater",
     "greater_equal",
     "hypot",
     "isfinite",
     "isinf",
     "isnan",
+    "lcm",
+    "left_shift",
     "less",
     "less_equal",
     "log",
@@ -71,15 +75,20 @@ __all__ = [
     "maximum",
     "minimum",
     "multiply",
+    "nan_to_num",
     "negative",
+    "nextafter",
     "not_equal",
     "power",
+    "rad2deg",
     "reciprocal",
     "remainder",
+    "right_shift",
     "rint",
     "rsqrt",
     "scale_",
     "sign",
+    "signbit",
     "sin",
     "sinh",
     "sqrt",
@@ -160,10 +169,14 @@ logical_xor = _binary(np.logical_xor)
 bitwise_and = _binary(np.bitwise_and)
 bitwise_or = _binary(np.bitwise_or)
 bitwise_xor = _binary(np.bitwise_xor)
+left_shift = _binary(np.left_shift)
+right_shift = _binary(np.right_shift)
+gcd = _binary(np.gcd)
+lcm = _binary(np.lcm)
+nextafter = _binary(np.nextafter)
 
 negative = _unary(np.negative)
 abs = _unary(np.absolute)
-sign = _unary(np.sign)
 square = _unary(np.square)
 reciprocal = _unary(np.reciprocal)
 sqrt = _unary(np.sqrt)
@@ -197,6 +210,9 @@ bitwise_not = _unary(np.bitwise_not)
 isnan = _unary(np.isnan)
 isinf = _unary(np.isinf)
 isfinite = _unary(np.isfinite)
+signbit = _unary(np.signbit)
+deg2rad = _unary(np.deg2rad)
+rad2deg = _unary(np.rad2deg)
 
 
 def rsqrt(x: Operand, out: Array) -> None:
@@ -212,12 +228,41 @@ def _rsqrt_tile(x: Operand, out: Array) -> None:
     np.reciprocal(out, out)
 
 
+def sign(x: Operand, out: Array) -> None:
+    """``out[...]`` = -1, 0 or 1, 0 for NaN; ``x / abs(x)`` of complex numbers."""
+    if out.dtype.kind in "iuc":
+        map_tiles(np.sign, [_spread(x, out), out])
+    else:
+        map_tiles(_sign_tile, [_spread(x, out), out], [BOOL, BOOL])
+
+
+def _sign_tile(x: Array, out: Array, positive: Array, negative: Array) -> None:
+    np.greater(x, 0, positive)
+    np.less(x, 0, negative)
+    np.copyto(out, positive, casting="unsafe")
+    np.subtract(out, negative, out)
+
+
 def clamp(x: Array, out: Array, *, low: float | None = None, high: float | None = None) -> None:
     """``out[...] = x`` held between ``low`` and ``high``; NaN stays."""
     if out.size <= UNTILED:
         np.clip(x, low, high, out=out)
     else:
         map_tiles(lambda a, b: np.clip(a, low, high, out=b), [_spread(x, out), out])
+
+
+def nan_to_num(x: Array, out: Array, *, nan: float, posinf: float, neginf: float) -> None:
+    """``out[...] = x`` with NaN and infinities replaced."""
+    map_tiles(lambda a, b, *where: _nan_to_num_tile(a, b, (nan, posinf, neginf), where), [x, out], [BOOL] * 3)
+
+
+def _nan_to_num_tile(x: Array, out: Array, numbers: tuple[float, ...], where: tuple[Array, ...]) -> None:
+    np.isnan(x, where[0])
+    np.equal(x, np.inf, where[1])
+    np.equal(x, -np.inf, where[2])
+    np.copyto(out, x)
+    for number, mask in zip(numbers, where, strict=True):
+        np.copyto(out, number, where=mask, casting="unsafe")
 
 
 def copy(x: Operand, out: Array) -> None:

@@ -99,7 +99,7 @@ def _coefficients(dtype: np.dtype[np.generic]) -> _Coefficients:
     return _FLOAT64 if dtype == np.float64 else _FLOAT32
 
 
-def _horner(coefficients: tuple[float, ...], x: Array, out: Array) -> None:
+def horner(coefficients: tuple[float, ...], x: Array, out: Array) -> None:
     """``out = c0 + x * (c1 + x * (...))``; ``out`` is not ``x``."""
     np.multiply(x, coefficients[-1], out)
     np.add(out, coefficients[-2], out)
@@ -112,10 +112,10 @@ def scaled_complement_tile(z: Array, out: Array, variable: Array) -> None:
     """``out = exp(z*z) * erfc(z)`` for ``z >= 0``; overwrites ``z`` and ``variable``."""
     shift, coefficients, _ = _coefficients(z.dtype)
     np.add(z, shift, z)
-    np.reciprocal(z, z)
+    np.divide(1, z, z)  # twice as fast as np.reciprocal
     np.multiply(z, -2 * shift, variable)
     np.add(variable, 1, variable)
-    _horner(coefficients, variable, out)
+    horner(coefficients, variable, out)
     np.multiply(out, z, out)
 
 
@@ -135,7 +135,7 @@ def _erf_tile(x: Array, out: Array, square: Array, far: Array, work: Array, near
         np.multiply(far, work, far)
         np.subtract(1, far, far)
         np.copysign(far, x, far)
-        _horner(_coefficients(x.dtype).near_zero, square, work)
+        horner(_coefficients(x.dtype).near_zero, square, work)
         np.multiply(work, x, work)
     np.negative(near.view(np.int8), out=mask)
     bits_far, bits_near = far.view(mask.dtype), work.view(mask.dtype)

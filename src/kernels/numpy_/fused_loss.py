@@ -11,11 +11,14 @@ NOTE [ Loss and gradients in one go ]
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..executor import Array, parallel_for, parallel_slices, scratch
 from .linalg import rows_per_task
-from .loss import check_targets, linear_cross_entropy, linear_cross_entropy_backward
+from .loss import linear_cross_entropy, linear_cross_entropy_backward
+from .loss_terms import Terms, check_targets, in_float32, is_half
 from .tiling import rows_per_tile, unit_rows
 
 __all__ = [
@@ -38,7 +41,10 @@ def linear_cross_entropy_with_grads(
     grad_b: Array | None,
     *,
     scale: float,
+    class_weight: Array | None = None,
     ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> None:
     """``loss = scale * losses.sum()`` of `loss.linear_cross_entropy`, and its gradients that are asked for (not None).
@@ -50,28 +56,36 @@ def linear_cross_entropy_with_grads(
         targets: (rows,).
         loss: out, ().
         grad_x, grad_w, grad_b: outs, of the shapes of ``x``, ``weight`` and ``bias``.
+        class_weight, label_smoothing, z_loss: as for `loss.linear_cross_entropy`.
 
     Raises:
         IndexError: for a target that is neither a class nor ``ignore_index``.
     """
     wanted = (grad_x, grad_w, grad_b)
     rows, classes = len(x), len(weight)
+    options: dict[str, Any] = {"class_weight": class_weight, "label_smoothing": label_smoothing, "z_loss": z_loss}
+    options["ignore_index"] = ignore_index
+    if is_half(x):
+        options |= {"scale": scale, "chunk_bytes": chunk_bytes}
+        in_float32(linear_cross_entropy_with_grads, (x, weight, bias, targets), (loss, *wanted), options)
+        return
     losses = scratch((rows,), x.dtype)
     if rows == 0 or classes * x.itemsize * _LEAST_ROWS > chunk_bytes:
         lse = scratch((rows,), x.dtype)
-        linear_cross_entropy(x, weight, bias, targets, losses, lse, ignore_index=ignore_index)
+        linear_cross_entropy(x, weight, bias, targets, losses, lse, **options)
         upstream = np.full(rows, scale, x.dtype)
-        linear_cross_entropy_backward(upstream, x, weight, bias, targets, lse, *wanted, ignore_index=ignore_index)
+        linear_cross_entropy_backward(upstream, x, weight, bias, targets, lse, *wanted, **options)
         loss[...] = losses.sum(dtype=np.float64) * scale
         return
     check_targets(targets, classes, ignore_index)
+    terms = Terms.of(classes, class_weight, ignore_index, label_smoothing, z_loss)
     x, weight = unit_rows(x), unit_rows(weight)
     length = min(rows, chunk_bytes // (classes * x.itemsize))
     buffer = scratch((length, classes), x.dtype)
     for start in range(0, rows, length):
         part = slice(start, min(start + length, rows))
         logits = buffer[: part.stop - part.start]
-        chunk = _Chunk(x[part], weight, bias, targets[part], logits, scale, ignore_index)
+        chunk = _Chunk(x[part], weight, bias, targets[part], logits, scale, terms)
         chunk.by_rows(losses[part], None if grad_x is None else grad_x[part])
         chunk.by_classes(grad_w, grad_b, first=start == 0)
     loss[...] = losses.sum(dtype=np.float64) * scale
@@ -88,7 +102,7 @@ class _Chunk:
         targets: Array,
         logits: Array,
         scale: float,
-        ignore_index: int,
+        terms: Terms,
     ) -> None:
         self.x = x
         self.weight = weight
@@ -96,7 +110,7 @@ class _Chunk:
         self.targets = targets
         self.logits = logits
         self.scale = scale
-        self.ignore_index = ignore_index
+        self.terms = terms
         self.ones = np.ones(max(logits.shape), logits.dtype)
 
     def by_rows(self, losses: Array, grad_x: Array | None) -> None:
@@ -117,19 +131,21 @@ class _Chunk:
     def _tile(self, logits: Array, targets: Array, losses: Array) -> None:
         if self.bias is not None:
             np.add(logits, self.bias, logits)
-        counted = np.flatnonzero(targets != self.ignore_index)
-        places = targets[counted]
+        counted = np.flatnonzero(targets != self.terms.ignore_index)
         most = np.maximum.reduce(logits, axis=1)
         losses.fill(0)
-        losses[counted] = most[counted] - logits[counted, places]
+        losses[counted] = logits[counted, targets[counted]]
+        sums = np.zeros_like(most)
+        if self.terms.smoothing:
+            self.terms.sums(logits, 0, sums)
         np.subtract(logits, most[:, None], logits)
         np.exp(logits, logits)
         total = np.matmul(logits, self.ones[: logits.shape[1]])  # a sum of rows, at BLAS's speed
-        losses[counted] += np.log(total[counted])
-        factor = np.zeros_like(total)
-        factor[counted] = self.scale / total[counted]
-        np.multiply(logits, factor[:, None], logits)
-        logits[counted, places] -= logits.dtype.type(self.scale)
+        lse = most + np.log(total)
+        self.terms.finish(lse, losses, sums, targets)
+        gradients = self.terms.rows(np.full(len(most), self.scale, most.dtype), lse, targets)
+        np.divide(gradients.factor, total, gradients.factor)
+        gradients.scale(targets, 0, logits)
 
     def by_classes(self, grad_w: Array | None, grad_b: Array | None, *, first: bool) -> None:
         """The chunk's part of the gradients of weight and bias."""

@@ -2,34 +2,84 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from ..executor import Array
-from .embedding import embedding, embedding_backward
+from ..executor import Array, parallel_slices
+from .scatter import index_add, take_rows
+from .tiling import contiguous, copy_tiled, numpy_workspace, rows_per_tile
 
 __all__ = [
     "gather",
     "gather_backward",
+    "masked_put",
+    "nonzero",
 ]
 
 
 def gather(x: Array, indices: Array, out: Array) -> None:
     """``out = x[indices]`` for an array of integers or bools along the first dimensions."""
     if indices.dtype == bool:
-        np.compress(indices.reshape(-1), x.reshape(indices.size, *x.shape[indices.ndim :]), axis=0, out=out)
+        rows = contiguous(x).reshape(indices.size, math.prod(x.shape[indices.ndim :]))
+        chosen = out.reshape(len(out), rows.shape[1])
+
+        def tile(where: slice, part: slice, mask: Array) -> None:
+            np.compress(mask, rows[where], axis=0, out=chosen[part])
+
+        _by_mask(tile, indices, rows)
     else:
-        columns = math.prod(x.shape[1:])
-        embedding(x.reshape(x.shape[0], columns), indices % max(x.shape[0], 1), out.reshape(*indices.shape, columns))
+        take_rows(x, indices.reshape(-1), out.reshape(indices.size, *x.shape[1:]), axis=0)
 
 
 def gather_backward(grad: Array, indices: Array, out: Array) -> None:
     """Zeros with ``grad`` added where ``indices`` looked."""
     if indices.dtype == bool:
-        out.fill(0)
-        out.reshape(indices.size, *out.shape[indices.ndim :])[indices.reshape(-1)] = grad
+        rows = out.reshape(indices.size, math.prod(out.shape[indices.ndim :]))
+        given = contiguous(grad).reshape(len(grad), rows.shape[1])
+
+        def tile(where: slice, part: slice, mask: Array) -> None:
+            rows[where].fill(0)
+            rows[where][mask] = given[part]
+
+        _by_mask(tile, indices, rows)
     else:
         columns = math.prod(out.shape[1:])
-        rows = out.reshape(out.shape[0], columns)
-        embedding_backward(grad.reshape(indices.size, columns), (indices % max(out.shape[0], 1)).reshape(-1), rows)
+        copy_tiled(0, out)
+        given = contiguous(grad).reshape(indices.size, columns)
+        index_add(out.reshape(out.shape[0], columns), indices.reshape(-1), given, axis=0)
+
+
+def _by_mask(body: Callable[[slice, slice, Array], None], mask: Array, rows: Array) -> None:
+    """Call ``body`` with stretches of rows, of the chosen ones among all chosen ones, and of the mask."""
+    flat = contiguous(mask).reshape(-1)
+    step = rows_per_tile(len(rows), rows.shape[1], rows.dtype)
+    counts = [np.count_nonzero(flat[begin : begin + step]) for begin in range(0, len(rows), step)]
+    ends = [0, *itertools.accumulate(counts)]
+
+    def tile(where: slice) -> None:
+        number = where.start // step
+        body(where, slice(ends[number], ends[number + 1]), flat[where])
+
+    with numpy_workspace(16, len(rows), step):
+        parallel_slices(tile, len(rows), step)
+
+
+def masked_put(out: Array, mask: Array, src: Array) -> None:
+    """``out[mask] = `` the first elements of ``src``, in order.
+
+    Raises:
+        RuntimeError: if ``src`` has too few.
+    """
+    count = int(np.count_nonzero(mask))
+    if src.size < count:
+        raise RuntimeError(f"masked_scatter: expected a source with at least {count} elements, got {src.size}")
+    out[mask] = src.reshape(-1)[:count]
+
+
+def nonzero(x: Array, out: Array) -> None:
+    """``out[n, :]``: where the n-th element of ``x`` that is not 0 lies."""
+    for column, numbers in enumerate(np.nonzero(x) if x.ndim else ()):
+        out[:, column] = numbers

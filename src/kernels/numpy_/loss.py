@@ -1,21 +1,23 @@
 """Cross-entropy of classes, from logits or from a last linear layer whose logits never exist at once.
 
 ``targets`` are whole numbers (rows,); rows whose target is ``ignore_index`` have the loss 0 and no gradient. The loss
-of a row is ``lse - logits[target]``; ``lse``, the log-sum-exp, is all that backward needs beside the inputs.
+of a row is ``lse - logits[target]``, or what the note in loss_terms.py says; ``lse``, the log-sum-exp, is all that
+backward needs beside the inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..executor import Array, parallel_slices, scratch
 from .elementwise import accumulate_
+from .loss_terms import RowGradients, Terms, check_targets, in_float32, is_half, places
 from .reduce import sum as sum_over
 from .rows import max_of_rows, sum_of_rows
-from .tiling import rows_per_tile, unit_rows
+from .tiling import copy_tiled, rows_per_tile, unit_rows
 
 __all__ = [
     "cross_entropy",
@@ -28,36 +30,67 @@ CHUNK_BYTES = 8 << 20  # of logits at once
 _LEAST_ROWS = 1024  # of a chunk: with fewer the weight is read too often
 
 
-def cross_entropy(logits: Array, targets: Array, losses: Array, lse: Array, *, ignore_index: int = -100) -> None:
-    """``losses`` and ``lse`` (rows,) of ``logits`` (rows, classes).
+def cross_entropy(
+    logits: Array,
+    targets: Array,
+    losses: Array,
+    lse: Array,
+    *,
+    weight: Array | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> None:
+    """``losses`` and ``lse`` (rows,) of ``logits`` (rows, classes), any strides.
+
+    ``weight`` (classes,) are factors of the classes. Half precision has its ``lse`` in float32.
 
     Raises:
         IndexError: for a target that is neither a class nor ``ignore_index``.
     """
     rows, classes = logits.shape
     check_targets(targets, classes, ignore_index)
+    terms = Terms.of(classes, weight, ignore_index, label_smoothing)
+    exact = losses if losses.dtype == lse.dtype else scratch(losses.shape, lse.dtype)
 
     def tile(where: slice, column: Array, work: Array) -> None:
-        state = _Running(lse[where], losses[where], column[: where.stop - where.start])
+        state = _Running(lse[where], exact[where], column[: where.stop - where.start])
         state.begin()
-        state.take(logits[where], targets[where], 0, work[: where.stop - where.start])
-        state.finish(targets[where], ignore_index)
+        state.take(logits[where], targets[where], 0, work[: where.stop - where.start], terms)
+        state.finish(targets[where], terms)
 
     step = rows_per_tile(rows, classes, logits.dtype)
-    parallel_slices(tile, rows, step, [((step, 3), logits.dtype), ((step, classes), logits.dtype)])
+    parallel_slices(tile, rows, step, [((step, 4), lse.dtype), ((step, classes), lse.dtype)])
+    if exact is not losses:
+        copy_tiled(exact, losses)
 
 
 def cross_entropy_backward(
-    grad_rows: Array, logits: Array, targets: Array, lse: Array, grad_logits: Array, *, ignore_index: int = -100
+    grad_rows: Array,
+    logits: Array,
+    targets: Array,
+    lse: Array,
+    grad_logits: Array,
+    *,
+    weight: Array | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
 ) -> None:
-    """``grad_logits = grad_rows * (softmax(logits) - onehot(targets))``; ``grad_logits`` may be ``logits``."""
+    """The gradient of `cross_entropy`, without weight and smoothing ``grad_rows * (softmax(logits) - onehot)``.
+
+    ``grad_logits`` may be ``logits``, and have any strides.
+    """
     rows, classes = logits.shape
-    upstream = _without_ignored(grad_rows, targets, ignore_index)
+    gradients = Terms.of(classes, weight, ignore_index, label_smoothing).rows(grad_rows, lse, targets)
+    half = lse.dtype != logits.dtype
+    step = rows_per_tile(rows, classes, lse.dtype)
 
-    def tile(where: slice) -> None:
-        _gradient_tile(logits[where], lse[where], upstream[where], targets[where], 0, grad_logits[where])
+    def tile(where: slice, work: Array) -> None:
+        out = work[: where.stop - where.start] if half else grad_logits[where]
+        gradients.part(where).fill(logits[where], lse[where], targets[where], 0, out)
+        if half:
+            np.copyto(grad_logits[where], out, casting="unsafe")
 
-    parallel_slices(tile, rows, rows_per_tile(rows, classes, logits.dtype))
+    parallel_slices(tile, rows, step, [((step if half else 0, classes), lse.dtype)])
 
 
 def linear_cross_entropy(
@@ -68,10 +101,15 @@ def linear_cross_entropy(
     losses: Array,
     lse: Array,
     *,
+    class_weight: Array | None = None,
     ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> None:
     """`cross_entropy` of the logits ``x @ weight.T + bias``, of which ``chunk_bytes`` exist at once.
+
+    Half precision is computed on copies in float32, as BLAS wants it; its ``lse`` is in float32.
 
     Args:
         x: (rows, size).
@@ -79,22 +117,29 @@ def linear_cross_entropy(
         bias: (classes,) or None.
         targets: (rows,).
         losses, lse: outs, (rows,).
+        class_weight: (classes,) or None.
+        z_loss: times the square of a row's log-sum-exp is added to its loss.
 
     Raises:
         IndexError: for a target that is neither a class nor ``ignore_index``.
     """
     check_targets(targets, len(weight), ignore_index)
+    if is_half(x):
+        options = _options(class_weight, ignore_index, label_smoothing, z_loss, chunk_bytes)
+        in_float32(linear_cross_entropy, (x, weight, bias, targets), (losses, lse), options)
+        return
     chunks = _Chunks.cut(len(x), len(weight), x.dtype.itemsize, chunk_bytes)
     x, weight = unit_rows(x), unit_rows(weight)
     logits = scratch((chunks.rows * chunks.classes,), x.dtype)
-    columns = scratch((chunks.rows, 3), x.dtype)
+    columns = scratch((chunks.rows, 4), x.dtype)
+    terms = Terms.of(chunks.all_classes, class_weight, ignore_index, label_smoothing, z_loss)
     for rows in chunks.row_slices():
         state = _Running(lse[rows], losses[rows], columns[: rows.stop - rows.start])
         state.begin()
         for classes in chunks.class_slices():
             part = _logits(x[rows], weight[classes], logits)
-            _take_tiled(state, part, None if bias is None else bias[classes], targets[rows], classes.start)
-        state.finish(targets[rows], ignore_index)
+            _take_tiled(state, part, None if bias is None else bias[classes], targets[rows], classes.start, terms)
+        state.finish(targets[rows], terms)
 
 
 def linear_cross_entropy_backward(
@@ -108,7 +153,10 @@ def linear_cross_entropy_backward(
     grad_w: Array | None,
     grad_b: Array | None,
     *,
+    class_weight: Array | None = None,
     ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    z_loss: float = 0.0,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> None:
     """The gradients of `linear_cross_entropy` that are asked for: those that are not None."""
@@ -117,22 +165,39 @@ def linear_cross_entropy_backward(
             if gradient is not None:
                 gradient.fill(0)
         return
+    if is_half(x):
+        options = _options(class_weight, ignore_index, label_smoothing, z_loss, chunk_bytes)
+        given = (grad_rows, x, weight, bias, targets, lse)
+        in_float32(linear_cross_entropy_backward, given, (grad_x, grad_w, grad_b), options)
+        return
     chunks = _Chunks.cut(len(x), len(weight), x.dtype.itemsize, chunk_bytes)
-    upstream = _without_ignored(grad_rows, targets, ignore_index)
+    terms = Terms.of(chunks.all_classes, class_weight, ignore_index, label_smoothing, z_loss)
+    gradients = terms.rows(grad_rows, lse, targets)
     x, weight = unit_rows(x), unit_rows(weight)
     logits = scratch((chunks.rows * chunks.classes,), x.dtype)
     for rows in chunks.row_slices():
         for classes in chunks.class_slices():
             part = _logits(x[rows], weight[classes], logits)
-            _gradient_tiled(
-                part, None if bias is None else bias[classes], lse[rows], upstream[rows], targets[rows], classes.start
-            )
+            shift = None if bias is None else bias[classes]
+            _gradient_tiled(part, shift, lse[rows], gradients.part(rows), targets[rows], classes.start)
             if grad_x is not None:
                 _add_product(part, weight[classes], grad_x[rows], first=classes.start == 0)
             if grad_w is not None:
                 _add_product(part.T, x[rows], grad_w[classes], first=rows.start == 0)
             if grad_b is not None:
                 _add_column_sums(part, grad_b[classes], first=rows.start == 0)
+
+
+def _options(
+    class_weight: Array | None, ignore_index: int, label_smoothing: float, z_loss: float, chunk_bytes: int
+) -> dict[str, Any]:
+    return {
+        "class_weight": class_weight,
+        "ignore_index": ignore_index,
+        "label_smoothing": label_smoothing,
+        "z_loss": z_loss,
+        "chunk_bytes": chunk_bytes,
+    }
 
 
 # -- chunks ------------------------------------------------------------------------------------------------------------
@@ -165,8 +230,8 @@ class _Chunks(NamedTuple):
 class _Running(NamedTuple):
     """The log-sum-exp of rows whose logits come in chunks of classes, and the logits of their targets.
 
-    Until `finish`, ``most`` is the largest logit so far, ``picked`` the target's logit, and ``columns[:, 0]`` the sum
-    of ``exp(logit - most)``; the other columns are scratch.
+    Until `finish`, ``most`` is the largest logit so far, ``picked`` the target's logit, ``columns[:, 0]`` the sum of
+    ``exp(logit - most)`` and ``columns[:, 3]`` the weighted sum of the logits; the other columns are scratch.
     """
 
     most: Array
@@ -177,15 +242,20 @@ class _Running(NamedTuple):
         self.most.fill(-np.inf)
         self.picked.fill(0)
         self.columns[:, 0] = 0
+        self.columns[:, 3] = 0
 
     def part(self, where: slice) -> _Running:
         return _Running(self.most[where], self.picked[where], self.columns[where])
 
-    def take(self, logits: Array, targets: Array, first: int, work: Array) -> None:
+    def take(self, logits: Array, targets: Array, first: int, work: Array, terms: Terms) -> None:
         """Take in the classes from ``first`` on; ``work`` is scratch of the logits' shape, or they themselves."""
-        inside, places = _places(targets, first, logits.shape[1])
-        self.picked[inside] = logits[inside, places]
-        total, new, change = self.columns.T
+        inside, numbers = places(targets, first, logits.shape[1])
+        self.picked[inside] = logits[inside, numbers]
+        total, new, change, weighted = self.columns.T
+        if terms.smoothing:
+            part = np.empty(new.shape, new.dtype)
+            terms.sums(logits, first, part)
+            np.add(weighted, part, weighted)
         chunk_most = np.empty(new.shape, new.dtype)  # never `new` itself, not for a single row either
         max_of_rows(logits, chunk_most)
         with np.errstate(invalid="ignore"):
@@ -200,11 +270,10 @@ class _Running(NamedTuple):
             np.add(total, chunk_most, total)
         np.copyto(self.most, new)
 
-    def finish(self, targets: Array, ignore_index: int) -> None:
+    def finish(self, targets: Array, terms: Terms) -> None:
         with np.errstate(divide="ignore", invalid="ignore"):
             np.add(self.most, np.log(self.columns[:, 0]), self.most)
-            np.subtract(self.most, self.picked, self.picked)
-        self.picked[targets == ignore_index] = 0
+        terms.finish(self.most, self.picked, self.columns[:, 3], targets)
 
 
 def _logits(x: Array, weight: Array, buffer: Array) -> Array:
@@ -213,35 +282,28 @@ def _logits(x: Array, weight: Array, buffer: Array) -> Array:
     return part
 
 
-def _take_tiled(state: _Running, logits: Array, bias: Array | None, targets: Array, first: int) -> None:
+def _take_tiled(state: _Running, logits: Array, bias: Array | None, targets: Array, first: int, terms: Terms) -> None:
     def tile(where: slice) -> None:
         part = logits[where]
         if bias is not None:
             np.add(part, bias, part)
-        state.part(where).take(part, targets[where], first, part)
+        state.part(where).take(part, targets[where], first, part, terms)
 
     parallel_slices(tile, len(logits), rows_per_tile(*_sizes(logits)))
 
 
-def _gradient_tiled(logits: Array, bias: Array | None, lse: Array, upstream: Array, targets: Array, first: int) -> None:
+def _gradient_tiled(
+    logits: Array, bias: Array | None, lse: Array, gradients: RowGradients, targets: Array, first: int
+) -> None:
     """Turn a chunk of logits into its gradient, in place."""
 
     def tile(where: slice) -> None:
         part = logits[where]
         if bias is not None:
             np.add(part, bias, part)
-        _gradient_tile(part, lse[where], upstream[where], targets[where], first, part)
+        gradients.part(where).fill(part, lse[where], targets[where], first, part)
 
     parallel_slices(tile, len(logits), rows_per_tile(*_sizes(logits)))
-
-
-def _gradient_tile(logits: Array, lse: Array, upstream: Array, targets: Array, first: int, out: Array) -> None:
-    with np.errstate(invalid="ignore"):
-        np.subtract(logits, lse[:, None], out)
-        np.exp(out, out)
-        np.multiply(out, upstream[:, None], out)
-    inside, places = _places(targets, first, logits.shape[1])
-    out[inside, places] -= upstream[inside]
 
 
 def _add_product(left: Array, right: Array, out: Array, *, first: bool) -> None:
@@ -261,32 +323,6 @@ def _add_column_sums(part: Array, out: Array, *, first: bool) -> None:
     sums = scratch(out.shape, out.dtype)
     sum_over(part, sums, axes=(0,))
     np.add(out, sums, out)
-
-
-# -- targets -----------------------------------------------------------------------------------------------------------
-
-
-def _places(targets: Array, first: int, count: int) -> tuple[Array, Array]:
-    """The rows whose target is among ``count`` classes from ``first`` on, and its place among them."""
-    inside = np.flatnonzero((targets >= first) & (targets < first + count))
-    return inside, targets[inside] - first
-
-
-def check_targets(targets: Array, classes: int, ignore_index: int) -> None:
-    """Raise ``IndexError`` for a target that is neither a class nor ``ignore_index``."""
-    wrong = targets[((targets < 0) | (targets >= classes)) & (targets != ignore_index)]
-    if wrong.size:
-        raise IndexError(
-            f"cross_entropy: target {int(wrong[0])} is out of range for {classes} classes; "
-            f"rows to leave out have the target {ignore_index} (ignore_index)"
-        )
-
-
-def _without_ignored(grad_rows: Array, targets: Array, ignore_index: int) -> Array:
-    upstream = scratch(grad_rows.shape, grad_rows.dtype)
-    np.copyto(upstream, grad_rows)
-    upstream[targets == ignore_index] = 0
-    return upstream
 
 
 def _sizes(matrix: Array) -> tuple[int, int, np.dtype[np.generic]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..executor import Array, parallel_slices, scratch
 from .reduce import sum as sum_over
-from .rows import combine, sum_of_columns, sum_of_rows
+from .rows import combine, sum_of_columns, sum_of_products, sum_of_rows
 from .tiling import rows_per_tile
 
 __all__ = [
@@ -37,8 +37,8 @@ def layer_norm(
         part, m, r = out[where], mean[where], rstd[where]
         _mean_of_rows(x[where], m)
         np.subtract(x[where], m[:, None], part)
-        np.multiply(part, part, squares)
-        _mean_of_rows(squares, r)
+        sum_of_products(part, part, r, squares)
+        np.multiply(r, 1 / x.shape[1], r)
         _reciprocal_root(r, eps)
         np.multiply(part, r[:, None], part)
         if weight is not None:
@@ -60,7 +60,7 @@ def layer_norm_backward(
     grad_b: Array | None,
 ) -> None:
     """The gradients of `layer_norm` that are asked for: those that are not None."""
-    sums = _ColumnSums(x, [grad_w, grad_b])
+    sums = ColumnSums(x, [grad_w, grad_b])
 
     def tile(where: slice, column: Array, normal: Array, work: Array) -> None:
         g, r = grad[where], rstd[where][:, None]
@@ -88,8 +88,8 @@ def rms_norm(x: Array, weight: Array | None, out: Array, rstd: Array, *, eps: fl
 
     def tile(where: slice, column: Array, squares: Array) -> None:
         part, r = out[where], rstd[where]
-        np.multiply(x[where], x[where], squares)
-        _mean_of_rows(squares, r)
+        sum_of_products(x[where], x[where], r, squares)
+        np.multiply(r, 1 / x.shape[1], r)
         _reciprocal_root(r, eps)
         np.multiply(x[where], r[:, None], part)
         if weight is not None:
@@ -102,7 +102,7 @@ def rms_norm_backward(
     grad: Array, x: Array, weight: Array | None, rstd: Array, grad_x: Array | None, grad_w: Array | None
 ) -> None:
     """The gradients of `rms_norm` that are asked for: those that are not None."""
-    sums = _ColumnSums(x, [grad_w])
+    sums = ColumnSums(x, [grad_w])
 
     def tile(where: slice, column: Array, normal: Array, work: Array) -> None:
         g, r = grad[where], rstd[where][:, None]
@@ -135,8 +135,8 @@ def bias_grad(grad: Array, out: Array) -> None:
     sum_over(grad, out, axes=(0,))
 
 
-class _ColumnSums:
-    """Sums over the rows of tiles of ``like``'s shape, for those of ``outs`` that are wanted."""
+class ColumnSums:
+    """Sums over the rows of tiles of ``like``'s shape, for those of ``outs`` that are wanted (not None)."""
 
     def __init__(self, like: Array, outs: Sequence[Array | None]) -> None:
         rows, columns = like.shape

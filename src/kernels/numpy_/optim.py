@@ -1,7 +1,7 @@
 """Optimizer steps: each tile of parameter, gradient and state goes through the whole step while it is in the cache.
 
 The order of operations is PyTorch's (single tensor, not capturable). All arrays of a step have one shape and dtype;
-parameter and state are updated in place.
+parameter and state are updated in place. What is stored as float16 or bfloat16 is computed in float32.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ..executor import Array
-from .tiling import map_tiles
+from .optim_tiles import add_square, effective_gradient, lerp, update_tiles
 
 __all__ = [
     "adamw_step",
@@ -46,12 +46,9 @@ def adamw_step(
         t, s = rest[-2:]
         if weight_decay and decoupled:
             np.multiply(p, 1 - lr * weight_decay, p)
-        g = _effective_gradient(g, p, t, s, 0.0 if decoupled else weight_decay, maximize)
-        _lerp(m, g, 1 - beta1, s)
-        np.multiply(v, beta2, v)
-        np.multiply(g, 1 - beta2, s)
-        np.multiply(s, g, s)
-        np.add(v, s, v)
+        g = effective_gradient(g, p, t, s, 0.0 if decoupled else weight_decay, maximize)
+        lerp(m, g, 1 - beta1, s)
+        add_square(v, g, beta2, 1 - beta2, s)
         if max_exp_avg_sq is not None:
             v = np.maximum(rest[0], v, out=rest[0])
         np.sqrt(v, s)
@@ -62,7 +59,7 @@ def adamw_step(
         np.add(p, s, p)
 
     states = [exp_avg, exp_avg_sq] if max_exp_avg_sq is None else [exp_avg, exp_avg_sq, max_exp_avg_sq]
-    map_tiles(tile, [grad, param, *states], [param.dtype] * 2)
+    update_tiles(tile, grad, [param, *states])
 
 
 def sgd_step(
@@ -82,7 +79,7 @@ def sgd_step(
 
     def tile(g: Array, p: Array, *rest: Array) -> None:
         t, s = rest[-2:]
-        g = _effective_gradient(g, p, t, s, weight_decay, maximize)
+        g = effective_gradient(g, p, t, s, weight_decay, maximize)
         if momentum_buf is not None:
             buf = rest[0]
             if first:
@@ -100,27 +97,4 @@ def sgd_step(
         np.add(p, s, p)
 
     states = [] if momentum_buf is None else [momentum_buf]
-    map_tiles(tile, [grad, param, *states], [param.dtype] * 2)
-
-
-def _effective_gradient(
-    grad: Array, param: Array, result: Array, work: Array, weight_decay: float, maximize: bool
-) -> Array:
-    """The gradient with its sign turned and weight decay added, in ``result`` if that changes it."""
-    if maximize:
-        grad = np.negative(grad, result)
-    if weight_decay:
-        np.multiply(param, weight_decay, work)
-        grad = np.add(grad, work, result)
-    return grad
-
-
-def _lerp(start: Array, end: Array, weight: float, work: Array) -> None:
-    """``start += weight * (end - start)``, from the nearer side as in PyTorch."""
-    np.subtract(end, start, work)
-    if weight < 0.5:
-        np.multiply(work, weight, work)
-        np.add(start, work, start)
-    else:
-        np.multiply(work, 1 - weight, work)
-        np.subtract(end, work, start)
+    update_tiles(tile, grad, [param, *states])

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..executor import Array, parallel_for, parallel_slices, scratch
-from .rows import combine, reduce_rows, sum_of_columns
-from .tiling import FLOAT32, FLOAT64, DType, contiguous, copy_tiled, rows_per_tile, tile_size
+from .rows import combine, reduce_rows, sum_of_all, sum_of_columns
+from .tiling import BOOL, FLOAT32, FLOAT64, DType, contiguous, copy_tiled, rows_per_tile, tile_size
 
 __all__ = [
+    "all",
     "amax",
     "amin",
+    "any",
     "argmax",
     "argmin",
     "mean",
@@ -69,6 +71,16 @@ def amin(x: Array, out: Array, *, axes: tuple[int, ...] | None = None) -> None:
     _reduce(np.minimum, x, out, axes, out.dtype)
 
 
+def any(x: Array, out: Array, *, axes: tuple[int, ...] | None = None) -> None:
+    """``out`` (bool): whether an element along the axes is not 0."""
+    _reduce(np.logical_or, x, out, axes, BOOL)
+
+
+def all(x: Array, out: Array, *, axes: tuple[int, ...] | None = None) -> None:
+    """``out`` (bool): whether no element along the axes is 0."""
+    _reduce(np.logical_and, x, out, axes, BOOL)
+
+
 def argmax(x: Array, out: Array, *, axis: int | None = None) -> None:
     """``out`` (intp) ``= x.argmax(axis)``, of the flattened array for None: the first of equal ones."""
     _arg_extreme(np.argmax, x, out, axis)
@@ -90,7 +102,7 @@ def sum_of_squares(x: Array) -> float:
     def tile(where: slice, squares: Array) -> None:
         part = squares[: where.stop - where.start]
         np.multiply(flat[where], flat[where], part)
-        partials[where.start // step] = np.add.reduce(part)
+        partials[where.start // step] = sum_of_all(part)
 
     parallel_slices(tile, x.size, step, [((step,), x.dtype)])
     return float(np.add.reduce(partials))

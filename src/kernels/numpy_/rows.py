@@ -9,6 +9,11 @@ from ..executor import Array, scratch
 _FEW_COLUMNS = 16  # up to here a loop over columns beats NumPy's reduction, which costs about 20 ns a row
 _WIDE = 1024
 _RUN = 32
+_SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
+_TOGETHER = 1024  # elements that are added in one go, on the lanes of the processor
+_RUN_OF_ALL = 256
+_INTP = np.dtype(np.intp)
+_ARG = {np.maximum: np.argmax, np.minimum: np.argmin}
 
 
 def max_of_rows(x: Array, out: Array) -> None:
@@ -28,8 +33,47 @@ def reduce_rows(ufunc: np.ufunc, x: Array, out: Array) -> None:
         np.copyto(out, x[:, 0])
         for column in range(1, columns):
             ufunc(out, x[:, column], out=out)
+    elif ufunc is np.add and columns and x.dtype == out.dtype and x.dtype in _SUMMED and x.strides[1] == x.itemsize:
+        _sum_long_rows(x, out)
+    elif ufunc in _ARG and _FEW_COLUMNS < columns < _WIDE and x.flags.c_contiguous and x.dtype == out.dtype:
+        places = scratch((rows,), _INTP)  # up to this width the search is four times as fast as the reduction
+        _ARG[ufunc](x, axis=1, out=places)
+        out[...] = x[np.arange(rows), places]  # the first NaN, if there is one
     else:
         ufunc.reduce(x, axis=1, out=out, dtype=out.dtype)
+
+
+def _sum_long_rows(x: Array, out: Array) -> None:
+    """``out[i] = sum(x[i, :])``: `numpy.einsum` adds on many lanes at once, and the sums of runs are added pairwise."""
+    rows, columns = x.shape
+    if columns <= 2 * _TOGETHER:
+        np.einsum("ij->i", x, out=out)
+        return
+    even = columns - columns % _TOGETHER
+    sums = scratch((rows, even // _TOGETHER), out.dtype)
+    np.einsum("ijk->ij", x[:, :even].reshape(rows, even // _TOGETHER, _TOGETHER), out=sums)
+    np.add.reduce(sums, axis=1, out=out)
+    if even < columns:
+        np.add(out, np.einsum("ij->i", x[:, even:]), out=out)
+
+
+def sum_of_products(x: Array, y: Array, out: Array, work: Array) -> None:
+    """``out[i] = sum(x[i, :] * y[i, :])``, without the products, for which ``work`` is, unless rows are very long."""
+    if _FEW_COLUMNS < x.shape[1] <= 2 * _TOGETHER and x.dtype == y.dtype == out.dtype and x.dtype in _SUMMED:
+        np.einsum("ij,ij->i", x, y, out=out)
+        return
+    np.multiply(x, y, work)
+    sum_of_rows(work, out)
+
+
+def sum_of_all(x: Array) -> float:
+    """The sum of a tile that lies in C order: runs in its dtype, their sums in float64."""
+    flat = x.reshape(-1)
+    if x.dtype not in _SUMMED or flat.size < _TOGETHER:
+        return float(np.add.reduce(flat, dtype=np.float64))
+    even = flat.size - flat.size % _RUN_OF_ALL
+    total = np.add.reduce(np.einsum("ij->i", flat[:even].reshape(-1, _RUN_OF_ALL)), dtype=np.float64)
+    return float(total + np.add.reduce(flat[even:], dtype=np.float64))
 
 
 def sum_of_columns(x: Array, out: Array) -> None:

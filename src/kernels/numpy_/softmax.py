@@ -34,8 +34,9 @@ def log_softmax(x: Array, out: Array, *, axis: int = -1) -> None:
     _along(_log_softmax_block, [contiguous_in(x, out), out], axis, with_block=True)
 
 
-def logsumexp(x: Array, out: Array, *, axis: int = -1) -> None:
-    """``out = log(sum(exp(x)))`` along ``axis``; ``out`` has that axis as 1 or not at all."""
+def logsumexp(x: Array, out: Array, *, axis: int | tuple[int, ...] = -1) -> None:
+    """``out = log(sum(exp(x)))`` along one axis or several; ``out`` has them as 1 or not at all."""
+    x, axis = _one_axis(x, axis)
     x = contiguous(x)
     _along(_logsumexp_block, [x, _with_axis(out, x, axis)], axis, with_block=True)
 
@@ -50,15 +51,28 @@ def log_softmax_backward(grad: Array, y: Array, grad_x: Array, *, axis: int = -1
     _along(_log_softmax_backward_block, [contiguous(grad), contiguous(y), grad_x], axis, with_block=True)
 
 
-def logsumexp_backward(grad: Array, x: Array, lse: Array, grad_x: Array, *, axis: int = -1) -> None:
+def logsumexp_backward(grad: Array, x: Array, lse: Array, grad_x: Array, *, axis: int | tuple[int, ...] = -1) -> None:
     """``grad_x = grad * exp(x - lse)`` with the forward's result ``lse``; ``grad`` has its shape."""
-    spread = [np.broadcast_to(_with_axis(contiguous(a), x, axis), x.shape) for a in (grad, lse)]
+    axes = (axis,) if isinstance(axis, int) else axis
+    spread = [np.broadcast_to(_with_axis(contiguous(a), x, *axes), x.shape) for a in (grad, lse)]
     map_tiles(_logsumexp_backward_tile, [spread[0], x, spread[1], grad_x], [x.dtype])
 
 
-def _with_axis(reduced: Array, x: Array, axis: int) -> Array:
-    axis %= x.ndim
-    return reduced.reshape(*x.shape[:axis], 1, *x.shape[axis + 1 :])
+def _one_axis(x: Array, axis: int | tuple[int, ...]) -> tuple[Array, int]:
+    """``x`` with several axes made one, the last, and which it is."""
+    if isinstance(axis, int):
+        return x, axis
+    if len(axis) == 1:
+        return x, axis[0]
+    gone = [a % x.ndim for a in axis]
+    kept = [a for a in range(x.ndim) if a not in gone]
+    moved = contiguous(x.transpose(*kept, *gone))
+    return moved.reshape(*moved.shape[: len(kept)], math.prod(moved.shape[len(kept) :])), -1
+
+
+def _with_axis(reduced: Array, x: Array, *axes: int) -> Array:
+    gone = {axis % x.ndim for axis in axes}
+    return reduced.reshape([1 if axis in gone else length for axis, length in enumerate(x.shape)])
 
 
 def _along(body: Callable[..., None], arrays: list[Array], axis: int, *, with_block: bool = False) -> None:
@@ -162,5 +176,6 @@ def _log_softmax_backward_block(grad: Array, y: Array, grad_x: Array, column: Ar
 def _logsumexp_backward_tile(grad: Array, x: Array, lse: Array, grad_x: Array, work: Array) -> None:
     with np.errstate(invalid="ignore"):
         np.subtract(x, lse, work)
+        np.copyto(work, -np.inf, where=np.isneginf(lse))  # all were: inf - inf would be NaN
         np.exp(work, work)
         np.multiply(work, grad, grad_x)

@@ -78,12 +78,18 @@ class _Indexed(Module):
             self.append(module)
         return self
 
-    def insert(self, index: int, module: Module) -> None:
+    def insert(self, index: int, module: Module) -> Any:
         """Add a module before the one at ``index``, as in a list."""
         modules: list[Any] = list(self._modules.values())
         self.append(module)  # checks it
         modules.insert(index, module)
         self._refill(modules)
+
+    def pop(self, key: int | slice) -> Any:
+        """Take a module, or a slice, out and return it."""
+        taken = self[key]
+        del self[key]
+        return taken
 
 
 class Sequential(_Indexed):
@@ -110,6 +116,46 @@ class Sequential(_Indexed):
             input = module(input)
         return input
 
+    def insert(self, index: int, module: Module) -> Sequential:
+        """Add a module before the one at ``index``.
+
+        Raises:
+            IndexError: if there is no such place.
+        """
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
+        super().insert(index, module)
+        return self
+
+    def __add__(self, other: Sequential) -> Sequential:
+        return Sequential(*self, *self._checked(other))
+
+    def __iadd__(self: Self, other: Sequential) -> Self:
+        return self.extend(self._checked(other))
+
+    @staticmethod
+    def _checked(other: Any) -> Sequential:
+        if not isinstance(other, Sequential):
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+        return other
+
+    def __mul__(self, times: int) -> Sequential:
+        return Sequential(*(list(self) * self._positive(times)))
+
+    def __rmul__(self, times: int) -> Sequential:
+        return self * times
+
+    def __imul__(self: Self, times: int) -> Self:
+        return self.extend(list(self) * (self._positive(times) - 1))
+
+    @staticmethod
+    def _positive(times: int) -> int:
+        if not isinstance(times, int):
+            raise TypeError(f"unsupported operand type(s) for *: Sequential and {type(times).__name__}")
+        if times <= 0:
+            raise ValueError(f"Non-positive multiplication factor {times} for Sequential")
+        return times
+
 
 class ModuleList(_Indexed):
     """A list of modules whose parameters are its own; it has no forward.
@@ -123,6 +169,9 @@ class ModuleList(_Indexed):
 
     def __iadd__(self: Self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
 
     def __repr__(self) -> str:
         if not len(self):
@@ -142,9 +191,9 @@ class ModuleDict(Module):
         modules: the first modules by name.
     """
 
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+    def __init__(self, modules: Mapping[str, Module] | Iterable[Any] | None = None) -> None:
         super().__init__()
-        self.update(modules or {})
+        self.update({} if modules is None else modules)
 
     def __getitem__(self, key: str) -> Any:
         return self._modules[key]
@@ -176,10 +225,30 @@ class ModuleDict(Module):
         """Names and modules."""
         return self._modules.items()
 
-    def update(self, modules: Mapping[str, Module]) -> None:
-        """Add modules, or replace those with the same names."""
-        for name, module in modules.items():
-            self.add_module(name, module)
+    def update(self, modules: Mapping[str, Module] | ModuleDict | Iterable[Any]) -> None:
+        """Add modules, given by name or as pairs, or replace those with the same names.
+
+        Raises:
+            TypeError: if they are neither.
+            ValueError: for a pair that is none.
+        """
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got"
+                f" {type(modules).__name__}"
+            )
+        pairs = modules.items() if isinstance(modules, Mapping | ModuleDict) else modules
+        for number, pair in enumerate(pairs):
+            if not isinstance(pair, Iterable):
+                raise TypeError(
+                    f"ModuleDict update sequence element #{number} should be Iterable; is {type(pair).__name__}"
+                )
+            name_and_module = tuple(pair)
+            if len(name_and_module) != 2:
+                raise ValueError(
+                    f"ModuleDict update sequence element #{number} has length {len(name_and_module)}; 2 is required"
+                )
+            self.add_module(*name_and_module)
 
     def pop(self, key: str) -> Any:
         """Take a module out and return it."""

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
-
-import numpy as np
 
 from ...autograd.grad_mode import no_grad
 from ...autograd.hooks import RemovableHandle
-from ...autograd.ops.promotion import is_floating
 from ...autograd.tensor import Tensor
-from ...memory import Device, as_device, events
-from ..parameter import relabel
-from .hooks import HookEntry, Hooks, add_hook, call_forward_hooks, call_pre_hooks
-from .loading import IncompatibleKeys, load_state, state_of
-from .tree import ModuleTree
+from ...memory import events
+from ...saved_tensors import modules as module_scope
+from .conversion import Conversions
+from .hooks import HookEntry, Hooks, add_hook, call_with_hooks
 
 Self = TypeVar("Self", bound="Module")
 
@@ -24,7 +20,7 @@ def _missing_forward(self: Module, *args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
-class Module(ModuleTree):
+class Module(Conversions):
     """Base class of neural network modules, like ``torch.nn.Module``.
 
     A subclass calls ``super().__init__()`` first, assigns parameters and modules as attributes, and defines
@@ -43,25 +39,29 @@ class Module(ModuleTree):
 
     _forward_hooks: Hooks
     _forward_pre_hooks: Hooks
+    _backward_hooks: dict[int, Callable[..., Any]]
+    _backward_pre_hooks: dict[int, Callable[..., Any]]
 
     def __init__(self) -> None:
         super().__init__()
-        self.__dict__.update(_forward_hooks={}, _forward_pre_hooks={})
+        self.__dict__.update(_forward_hooks={}, _forward_pre_hooks={}, _backward_hooks={}, _backward_pre_hooks={})
 
     # -- forward -------------------------------------------------------------------------------------------------------
 
     forward: Callable[..., Any] = _missing_forward
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not events.observers and not self._forward_hooks and not self._forward_pre_hooks:
-            return self.forward(*args, **kwargs)
+        if module_scope.followed and not module_scope.is_inside(self):
+            with module_scope.inside(self):
+                return self(*args, **kwargs)
+        hooked = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
+        if not hooked:
+            if not events.observers:
+                return self.forward(*args, **kwargs)
+            with events.span("module", type(self).__name__, self):
+                return self.forward(*args, **kwargs)
         with events.span("module", type(self).__name__, self):
-            if self._forward_pre_hooks:
-                args, kwargs = call_pre_hooks(self._forward_pre_hooks, self, args, kwargs)
-            output = self.forward(*args, **kwargs)
-            if self._forward_hooks:
-                output = call_forward_hooks(self._forward_hooks, self, args, kwargs, output)
-            return output
+            return call_with_hooks(self, args, kwargs)
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -80,7 +80,12 @@ class Module(ModuleTree):
         return add_hook(self._forward_pre_hooks, HookEntry(hook, with_kwargs), prepend)
 
     def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
     ) -> RemovableHandle:
         """Call ``hook(module, args, output)`` after every forward; what it returns, if not None, replaces the output.
 
@@ -88,44 +93,37 @@ class Module(ModuleTree):
             hook: the function; with ``with_kwargs`` it is called ``hook(module, args, kwargs, output)``.
             prepend: whether it comes before the hooks that are there.
             with_kwargs: see ``hook``.
+            always_call: whether it is called when forward or a hook before it raises, too, with the output so far.
 
         Returns:
             A handle whose ``remove()`` takes the hook away.
         """
-        return add_hook(self._forward_hooks, HookEntry(hook, with_kwargs), prepend)
+        return add_hook(self._forward_hooks, HookEntry(hook, with_kwargs, always_call), prepend)
 
-    # -- state ---------------------------------------------------------------------------------------------------------
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` in backward when the gradients of the inputs are there.
 
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
-        """Parameters and persistent buffers by dotted name; they share memory with the module.
-
-        Args:
-            prefix: put in front of every name.
-            keep_vars: True for the parameters themselves, by default they come detached.
-        """
-        return {
-            name: tensor if keep_vars else tensor.detach() for name, (_, _, tensor) in state_of(self, prefix).items()
-        }
-
-    def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> IncompatibleKeys:
-        """Copy tensors into the parameters and persistent buffers with the same names.
+        Both are tuples, of the positional arguments and of the outputs, None for what is no tensor or has no gradient.
+        A tuple that the hook returns takes the place of ``grad_input``. Where no input requires grad, it is called with
+        None for all of them when the gradients of the outputs are there.
 
         Args:
-            state_dict: tensors by name, as from `state_dict`; dtypes and devices may differ.
-            strict: whether every name must match.
-            assign: True to take the tensors themselves over, without a copy, instead of writing into those of the
-                module: dtypes and devices become theirs.
+            hook: the function.
+            prepend: whether it comes before the hooks that are there.
 
         Returns:
-            The missing and the unexpected names (both empty under ``strict``).
+            A handle whose ``remove()`` takes the hook away, for forwards from then on.
 
-        Raises:
-            RuntimeError: naming every missing, unexpected (under ``strict``) and wrong-shaped key; nothing was loaded.
-            TypeError: if ``state_dict`` is no mapping.
+        Inputs and outputs must not be changed in place.
         """
-        return load_state(self, state_dict, strict, assign)
+        return add_hook(self._backward_hooks, hook, prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` in backward before the gradients of the outputs go into the module.
+
+        A tuple that the hook returns takes their place; the rest is as for `register_full_backward_hook`.
+        """
+        return add_hook(self._backward_pre_hooks, hook, prepend)
 
     # -- modes ---------------------------------------------------------------------------------------------------------
 
@@ -137,8 +135,9 @@ class Module(ModuleTree):
         """
         if not isinstance(mode, bool):
             raise ValueError(f"training mode is expected to be boolean, got {mode!r}")
-        for module in self.modules():
-            module.training = mode
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
         return self
 
     def eval(self: Self) -> Self:
@@ -162,56 +161,6 @@ class Module(ModuleTree):
         fn(self)
         return self
 
-    # -- conversions ---------------------------------------------------------------------------------------------------
-
-    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
-        """Move parameters, buffers and gradients to a device, cast the floating ones to a dtype, or both, in place.
-
-        Called as ``to(device)``, ``to(dtype)``, ``to(device, dtype)``, ``to(tensor)`` or with the keywords ``device``
-        and ``dtype``. The parameters stay the same objects, so an optimizer keeps them.
-
-        Raises:
-            TypeError: for a dtype that is neither floating point nor complex, or arguments that are none of these.
-            MemoryBudgetError: if there is no room; tensors before that one are converted already.
-        """
-        device, dtype = _parse_to(args, kwargs)
-
-        def convert(tensor: Tensor) -> Tensor:
-            converted: Tensor = tensor.to(dtype=dtype if is_floating(tensor.dtype) else None, device=device)
-            return converted
-
-        return self._apply(convert)
-
-    def float(self: Self) -> Self:
-        """Cast all floating parameters and buffers to float32."""
-        return self._cast(np.dtype(np.float32))
-
-    def double(self: Self) -> Self:
-        """Cast all floating parameters and buffers to float64."""
-        return self._cast(np.dtype(np.float64))
-
-    def _cast(self: Self, dtype: np.dtype[Any]) -> Self:
-        return self._apply(lambda tensor: tensor.to(dtype=dtype) if tensor.is_floating_point() else tensor)
-
-    def _apply(self: Self, fn: Callable[[Tensor], Tensor]) -> Self:
-        with no_grad():
-            for tensor, category in self._tensors():
-                gradient = tensor.grad if tensor.is_leaf else None
-                data = tensor.detach()
-                converted = fn(data)
-                if converted is data:
-                    continue
-                tensor.grad = None
-                tensor.data = converted
-                relabel(tensor, category)
-                if gradient is not None:
-                    tensor.grad = fn(gradient)
-        return self
-
-    def _tensors(self) -> Iterable[tuple[Any, str]]:
-        yield from ((parameter, "parameter") for parameter in self.parameters())
-        yield from ((buffer, "buffer") for buffer in self.buffers())
-
     # -- repr ----------------------------------------------------------------------------------------------------------
 
     def _get_name(self) -> str:
@@ -224,9 +173,9 @@ class Module(ModuleTree):
     def __repr__(self) -> str:
         settings = self.extra_repr()
         children = [f"({name}): {module!r}" for name, module in self._modules.items()]
-        if not children:
-            return f"{self._get_name()}({settings})"
         lines = [*settings.splitlines(), *children]
+        if not children and len(lines) < 2:
+            return f"{self._get_name()}({settings})"
         return bracketed(self._get_name(), lines)
 
 
@@ -244,21 +193,3 @@ def clear_gradients(parameters: Iterable[Tensor], set_to_none: bool) -> None:
         elif parameter.grad is not None:
             with no_grad():
                 parameter.grad.detach().zero_()
-
-
-def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None, np.dtype[Any] | None]:
-    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    if kwargs:
-        raise TypeError(f"Module.to() got an unexpected keyword argument {next(iter(kwargs))!r}")
-    for value in args:
-        if isinstance(value, Tensor):
-            device, dtype = value.device, value.dtype
-        elif isinstance(value, Device | str):
-            device = value
-        elif isinstance(value, np.dtype):
-            dtype = value
-        elif value is not None:
-            raise TypeError(f"Module.to(): expected a device, a dtype or a tensor, got {type(value).__name__}")
-    if dtype is not None and not is_floating(dtype):
-        raise TypeError(f"Module.to() only accepts floating point or complex dtypes, got {dtype}")
-    return (None if device is None else as_device(device)), dtype

@@ -247,6 +247,28 @@ class ModuleTree:
             module = child
         return module
 
+    def set_submodule(self, target: str, module: ModuleTree, strict: bool = False) -> None:
+        """Put a module at a dotted name, whose last part may be new.
+
+        Args:
+            target: the name.
+            module: the module.
+            strict: whether there has to be one already.
+
+        Raises:
+            ValueError: for an empty name, or something that is no module.
+            AttributeError: if there is no module to put it into or, with ``strict``, none that it replaces.
+        """
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, ModuleTree):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module).__name__}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and parent._modules.get(name) is None:
+            raise AttributeError(f"{type(parent).__name__} has no submodule {name!r} (looked for {target!r})")
+        setattr(parent, name, module)
+
     def get_parameter(self, target: str) -> Parameter:
         """The parameter with that dotted name.
 

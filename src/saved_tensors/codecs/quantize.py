@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ...kernels.executor import get_num_threads, parallel_slices
 from ...memory import CPU, MemoryPool, pool
-from ..payload import PACKED, Site, byte_runs
+from ..layout import Array
+from ..payload import PACKED, Site
 from .host import HostArray, HostCodec
+from .rounding import CHUNK, grid_of, steps_of
+from .tiles import TILE, for_tiles
 
 _BYTE = np.dtype(np.uint8)
-_TILE_GROUPS = 128
+# Random numbers for rounding have 16 bits: half the price of a float, and fine enough for 256 steps.
+_DRAWS = 1 << 16
+# Arrays of a tile's size that NumPy makes at a time.
+_TEMPORARIES = 4
 
 
 class Quantizer(HostCodec):
@@ -32,6 +40,7 @@ class Quantizer(HostCodec):
     """
 
     lossy = True
+    on_device = True
 
     def __init__(self, bits: int = 8, group: int = 256, seed: int = 0) -> None:
         if bits not in (4, 8):
@@ -42,7 +51,9 @@ class Quantizer(HostCodec):
         self.group = group
         self.name = f"int{bits}"
         self._steps = 2**bits - 1
-        self._random = np.random.Generator(np.random.SFC64(seed))
+        self._tile = max(TILE // group, 1) * group
+        self._seed = seed
+        self._next = itertools.count().__next__
 
     def describe(self) -> str:
         bound = f"error below (max - min) / {self._steps} of the group, mean 0"
@@ -51,91 +62,121 @@ class Quantizer(HostCodec):
     def encode(self, array: HostArray, memory: MemoryPool, site: Site) -> tuple[Sequence[HostArray], Any] | None:
         if array.dtype not in (np.float32, np.float64):
             return None
-        groups = -(-array.size // self.group)
-        codes, _ = memory.lease((-(-array.size * self.bits // 8),), _BYTE, PACKED)
-        grids, _ = memory.lease((groups, 2), array.dtype, PACKED)
-        places = self._tiles(array.size)
-        with memory.charge(4 * self._tile_bytes(array.dtype)):
-            for (start, stop), numbers in zip(places, self._runs(array), strict=True):
-                rows = _rows(numbers, self.group)
-                if not self._grid(rows, grids[start // self.group : start // self.group + rows.shape[0]]):
-                    return None
-                grid = grids[start // self.group : start // self.group + rows.shape[0]]
-                steps = self._round(rows, grid).reshape(-1)[: stop - start]
-                codes[start * self.bits // 8 : -(-stop * self.bits // 8)] = steps if self.bits == 8 else _joined(steps)
-        return (codes, grids), None
+        codes, grids, number = *self._lease(array, memory), self._next()
+        unfit: list[int] = []
+
+        def tile(start: int, numbers: HostArray) -> None:
+            if unfit:
+                return
+            rows = _rows(np, numbers, self.group)
+            found = grid_of(np, rows, self._steps)
+            if found is None:
+                unfit.append(start)
+                return
+            # a generator for each tile: the same numbers whichever thread draws them
+            random = np.random.Generator(np.random.SFC64((self._seed, number, start)))
+            draws = random.integers(0, _DRAWS, rows.shape, np.uint16).astype(rows.dtype)
+            draws += rows.dtype.type(0.5)
+            draws *= rows.dtype.type(1 / _DRAWS)
+            self._store(np, rows, found, draws, (codes, grids), start, numbers.size)
+
+        tiles = min(-(-array.size // self._tile), get_num_threads())
+        with pool(CPU).charge(_TEMPORARIES * tiles * min(self._tile, array.size + self.group) * array.itemsize):
+            for_tiles(array, tile, tile=self._tile)
+        return None if unfit else ((codes, grids), None)
 
     def decode(self, buffers: Sequence[HostArray], out: HostArray, note: Any) -> None:
-        codes, grids = buffers
         flat = out.reshape(-1)
-        with pool(CPU).charge(2 * self._tile_bytes(out.dtype)):
-            for start, stop in self._tiles(flat.size):
-                part = codes[start * self.bits // 8 : -(-stop * self.bits // 8)]
-                steps = part if self.bits == 8 else _parted(part)[: stop - start]
-                grid = grids[start // self.group : -(-stop // self.group)]
-                rows = _rows(steps.astype(out.dtype), self.group)
-                rows *= grid[:, 1:]
-                rows += grid[:, :1]
-                flat[start:stop] = rows.reshape(-1)[: stop - start]
+        tiles = min(-(-flat.size // self._tile), get_num_threads())
 
-    def _tiles(self, size: int) -> Iterator[tuple[int, int]]:
-        tile = _TILE_GROUPS * self.group
-        return ((start, min(start + tile, size)) for start in range(0, size, tile))
+        def tile(part: slice) -> None:
+            self._restore(np, buffers, flat, part.start, part.stop)
 
-    def _tile_bytes(self, dtype: np.dtype[Any]) -> int:
-        return _TILE_GROUPS * self.group * dtype.itemsize
+        with pool(CPU).charge(_TEMPORARIES * tiles * min(self._tile, flat.size + self.group) * flat.itemsize):
+            parallel_slices(tile, flat.size, self._tile)
 
-    def _runs(self, array: HostArray) -> Iterator[HostArray]:
-        for run in byte_runs(array, self._tile_bytes(array.dtype)):
-            yield run.view(array.dtype)
+    def encode_on_device(self, xp: Any, flat: Array, memory: MemoryPool) -> tuple[Sequence[Array], Any] | None:
+        if flat.dtype not in (np.float32, np.float64):
+            return None
+        codes, grids = self._lease(flat, memory)
+        random = xp.random.default_rng((self._seed, self._next()))
+        chunk = max(CHUNK // self._tile, 1) * self._tile
+        for start in range(0, flat.size, chunk):
+            numbers = flat[start : start + chunk]
+            rows = _rows(xp, numbers, self.group)
+            found = grid_of(xp, rows, self._steps)
+            if found is None:
+                return None
+            draws = random.random(rows.shape, np.float32)
+            self._store(xp, rows, found, draws, (codes, grids), start, numbers.size)
+        return (codes, grids), None
 
-    def _grid(self, rows: HostArray, grid: HostArray) -> bool:
-        """The smallest number and the step of each row; False if the row is not finite, or too wide for its dtype."""
-        low, high = rows.min(axis=1), rows.max(axis=1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            width = high - low
-            if not np.isfinite(width).all():
-                return False
-            grid[:, 0] = low
-            grid[:, 1] = width / self._steps
-        return True
+    def decode_on_device(self, xp: Any, buffers: Sequence[Array], flat: Array, note: Any) -> None:
+        chunk = max(CHUNK // self._tile, 1) * self._tile
+        for start in range(0, flat.size, chunk):
+            self._restore(xp, buffers, flat, start, min(start + chunk, flat.size))
 
-    def _round(self, rows: HostArray, grid: HostArray) -> HostArray:
-        """The grid step of each element: down, or up with the probability that makes it right on average."""
-        places = rows - grid[:, :1]
-        # A step that is too small for its dtype is 0: all elements are the smallest then.
-        places *= np.divide(
-            1, grid[:, 1:], out=np.zeros_like(grid[:, 1:]), where=grid[:, 1:] > np.finfo(grid.dtype).tiny
-        )
-        draws = np.empty_like(places)
-        self._random.random(out=draws, dtype=draws.dtype.type)
-        places += draws
-        np.floor(places, out=places)
-        return np.clip(places, 0, self._steps, out=places).astype(np.uint8)
+    # -- a tile --------------------------------------------------------------------------------------------------------
+
+    def _lease(self, array: Array, memory: MemoryPool) -> tuple[Array, Array]:
+        codes, _ = memory.lease((-(-array.size * self.bits // 8),), _BYTE, PACKED)
+        grids, _ = memory.lease((-(-array.size // self.group), 2), array.dtype, PACKED)
+        return codes, grids
+
+    def _store(
+        self,
+        xp: Any,
+        rows: Array,
+        found: tuple[Array, Array],
+        draws: Array,
+        into: tuple[Array, Array],
+        start: int,
+        size: int,
+    ) -> None:
+        """Write the grids and the codes of some rows, which begin at an element."""
+        codes, grids = into
+        low, step = found
+        grid = grids[start // self.group : start // self.group + rows.shape[0]]
+        grid[:, 0] = low
+        grid[:, 1] = step
+        steps = steps_of(xp, rows, low, step, draws, self._steps).reshape(-1)[:size]
+        stop = start + size
+        codes[start * self.bits // 8 : -(-stop * self.bits // 8)] = steps if self.bits == 8 else _joined(xp, steps)
+
+    def _restore(self, xp: Any, buffers: Sequence[Array], flat: Array, start: int, stop: int) -> None:
+        """Fill the elements from ``start``, the first of a group, to ``stop``."""
+        codes, grids = buffers
+        part = codes[start * self.bits // 8 : -(-stop * self.bits // 8)]
+        steps = part if self.bits == 8 else _parted(xp, part)[: stop - start]
+        grid = grids[start // self.group : -(-stop // self.group)]
+        rows = _rows(xp, steps.astype(flat.dtype), self.group)
+        rows *= grid[:, 1:]
+        rows += grid[:, :1]
+        flat[start:stop] = rows.reshape(-1)[: stop - start]
 
 
-def _rows(numbers: HostArray, group: int) -> HostArray:
+def _rows(xp: Any, numbers: Array, group: int) -> Array:
     """Numbers as rows of a group each; the last row is filled up with its last number."""
     missing = -numbers.size % group
     if missing:
-        filled = np.empty(numbers.size + missing, numbers.dtype)
+        filled = xp.empty(numbers.size + missing, numbers.dtype)
         filled[: numbers.size] = numbers
         filled[numbers.size :] = numbers[-1]
         numbers = filled
     return numbers.reshape(-1, group)
 
 
-def _joined(steps: HostArray) -> HostArray:
+def _joined(xp: Any, steps: Array) -> Array:
     """Two 4-bit steps a byte."""
-    if steps.size % 2:
-        steps = np.append(steps, np.uint8(0))
-    joined: HostArray = steps[::2] | (steps[1::2] << np.uint8(4))
+    joined = xp.zeros(-(-steps.size // 2), np.uint8)
+    joined[: steps.size // 2] = steps[1::2] << np.uint8(4)
+    joined |= steps[::2]
     return joined
 
 
-def _parted(codes: HostArray) -> HostArray:
+def _parted(xp: Any, codes: Array) -> Array:
     """4-bit steps, one a byte."""
-    steps = np.empty(2 * codes.size, _BYTE)
-    np.bitwise_and(codes, np.uint8(15), out=steps[::2])
-    np.right_shift(codes, np.uint8(4), out=steps[1::2])
+    steps = xp.empty(2 * codes.size, _BYTE)
+    steps[::2] = codes & np.uint8(15)
+    steps[1::2] = codes >> np.uint8(4)
     return steps

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.executor import get_num_threads, parallel_for
 from ...memory import MemoryPool
-from ..payload import PACKED, Site, as_bytes, byte_runs
+from ..payload import PACKED, RUN_BYTES, Site, as_bytes, byte_runs
 from .host import HostArray, HostCodec
 from .sampling import Answers
 
@@ -47,32 +48,46 @@ class Zstd(HostCodec):
         compressor = zstandard.ZstdCompressor(level=self.level, write_checksum=False)
         if not self._pays(array, compressor, site):
             return None
-        frames: list[HostArray] = []
-        size = 0
-        for run in byte_runs(array):
-            with memory.charge(run.nbytes):  # zstandard shrinks its result after making it
-                frame = np.frombuffer(compressor.compress(run.data), np.uint8)
+        frames: dict[int, HostArray] = {}
+
+        def compress(index: int, run: HostArray) -> None:
+            own = zstandard.ZstdCompressor(level=self.level, write_checksum=False)  # one isn't for several threads
+            frame = np.frombuffer(own.compress(run.data), np.uint8)
             memory.adopt(frame, PACKED)
-            frames.append(frame)
-            size += frame.nbytes
+            frames[index] = frame
+
+        if array.flags.c_contiguous:
+            runs = list(byte_runs(array))
+            # zstandard shrinks its result after making it
+            with memory.charge(min(len(runs), get_num_threads()) * min(RUN_BYTES, array.nbytes)):
+                parallel_for(lambda index: compress(index, runs[index]), len(runs))
+        else:
+            with memory.charge(min(RUN_BYTES, array.nbytes)):
+                for index, run in enumerate(byte_runs(array)):
+                    compress(index, run)
+        size = sum(frame.nbytes for frame in frames.values())
         if size >= array.nbytes:  # the sample misled
             self._answers.was_wrong(array, site)
             return None
-        return frames, None
+        return [frames[index] for index in range(len(frames))], None
 
     def decode(self, buffers: Sequence[HostArray], out: HostArray, note: Any) -> None:
         import zstandard
 
-        decompressor = zstandard.ZstdDecompressor()
-        for frame, run in zip(buffers, byte_runs(as_bytes(out)), strict=True):
+        runs = list(byte_runs(as_bytes(out)))
+
+        def decompress(index: int) -> None:
+            run = runs[index]
             # closefd=False: the reader would close the array's buffer, which it doesn't own
-            with decompressor.stream_reader(frame.data, closefd=False) as reader:
+            with zstandard.ZstdDecompressor().stream_reader(buffers[index].data, closefd=False) as reader:
                 filled = 0
                 while filled < run.size:
                     got = reader.readinto(run[filled:])
                     if not got:
                         raise RuntimeError(f"zstd: a frame of {run.size} bytes ends after {filled}")
                     filled += got
+
+        parallel_for(decompress, len(runs))
 
     def _pays(self, array: HostArray, compressor: Any, site: Site) -> bool:
         def shrinks(sample: HostArray) -> bool:

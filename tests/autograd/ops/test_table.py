@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import stowgrad
-from stowgrad.autograd.ops import activation, attention, elementwise, embedding, reduce
+from stowgrad.autograd.ops import activation, attention, elementwise, embedding, extremes, reduce
+from stowgrad.memory import events
 
 from ..numerics import check_first, check_second
 from .cases import CASES, FUSED, NOT_DIFFERENTIABLE, all_records, nodes_of
@@ -34,12 +35,30 @@ def test_every_fused_gradient_belongs_to_an_op_in_the_table():
     assert {name.removesuffix("_backward") for name in FUSED} <= {case.op for case in CASES}
 
 
+class Running(events.Observer):
+    """Notes which ops run."""
+
+    def __init__(self):
+        self.names = set()
+
+    def begin(self, kind, name, subject=None):
+        if kind == "op":
+            self.names |= {name, type(subject).name}
+
+
+def names_in(case):
+    """The ops that a case runs: those that compute, and those, views among them, that leave a node."""
+    running = Running()
+    events.add_observer(running)
+    try:
+        nodes = nodes_of(case.function(*case.tensors()))
+    finally:
+        events.remove_observer(running)
+    return running.names | {node.record.name for node in nodes} | {type(node.record).name for node in nodes}
+
+
 def test_the_table_runs_the_op_that_it_names():
-    wrong = []
-    for case in CASES:
-        names = {node.record.name for node in nodes_of(case.function(*case.tensors()))}
-        if case.op not in names:
-            wrong.append((case.op, case.label, names))
+    wrong = [(case.op, case.label) for case in CASES if case.op not in names_in(case)]
     assert wrong == []
 
 
@@ -87,7 +106,7 @@ def test_results_without_a_derivative_say_so(name):  # spec 1.5
 # -- points where differences do not help ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("op", [elementwise.maximum, elementwise.minimum])
+@pytest.mark.parametrize("op", [extremes.maximum, extremes.minimum])
 def test_equal_operands_share_the_gradient(op):
     x, y = (stowgrad.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
     op(x, y).sum().backward()
@@ -144,30 +163,8 @@ def test_nothing_of_size_zero_fails(case):  # case I8
     assert [t.grad.shape for t in tensors] == [a.shape for a in inputs]
 
 
-def test_a_mask_that_requires_grad_is_refused():  # an error, not a gradient that is silently missing
+def test_a_mask_that_is_added_gets_a_gradient_of_its_shape():
     q = stowgrad.ones(1, 1, 2, 3, requires_grad=True)
-    with pytest.raises(RuntimeError, match=r"attn_mask.detach\(\)"):
-        attention.attention(q, q, q, stowgrad.zeros(2, 2, requires_grad=True))
-
-
-def complex_leaf():
-    return stowgrad.tensor(np.array([1 + 2j, 3 - 1j]), requires_grad=True)
-
-
-@pytest.mark.parametrize("op", [lambda x: x * x, lambda x: x.exp(), lambda x: x @ x])
-def test_complex_gradients_that_would_be_wrong_are_refused(op):
-    with pytest.raises(NotImplementedError, match="complex"):
-        op(complex_leaf())
-
-
-def test_complex_gradients_of_linear_ops():  # case I8
-    x = complex_leaf()
-    (x.view(2, 1) + x.view(1, 2)).sum().backward(stowgrad.tensor(np.array(1 + 1j)))
-    assert x.grad.tolist() == [4 + 4j, 4 + 4j]
-
-
-@pytest.mark.parametrize("number", [2j, 1 + 1j])
-def test_complex_numbers_are_conjugated(number):
-    x = complex_leaf()
-    (x * number).sum().backward(stowgrad.tensor(np.array(1 + 0j)))
-    assert x.grad.tolist() == [number.conjugate()] * 2
+    added = stowgrad.zeros(2, 1, requires_grad=True)
+    attention.attention(q, q, q, added).sum().backward()
+    assert added.grad.shape == (2, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stowgrad.autograd.ops import activation, dropout, reduce
+from stowgrad.autograd.ops import activation, dropout
 from stowgrad.autograd.random import Generator
 
 from .case import Case, apart, rand, unary_cases
@@ -29,10 +29,6 @@ CASES = [
     Case("native_dropout", _dropout, (rand(5, 7),)),
     Case("native_dropout", lambda x: _dropout(x, 0.0), (rand(5, 7),), "p = 0"),
     Case("native_dropout", lambda x: _dropout(x, 1.0), (rand(5, 7),), "p = 1"),
-    Case("softmax", lambda x: reduce.softmax(x, -1), (rand(3, 5),), "last"),
-    Case("softmax", lambda x: reduce.softmax(x, 0), (rand(3, 5),), "first"),
-    Case("log_softmax", lambda x: reduce.log_softmax(x, -1), (rand(3, 5),), "last"),
-    Case("log_softmax", lambda x: reduce.log_softmax(x, 1), (rand(3, 5, 2),), "middle"),
 ]
 # Ops without a derivative: their results never require grad.
 NOT_DIFFERENTIABLE = {"mask_of_bits"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from stowgrad.autograd.ops import elementwise
+from stowgrad.autograd.ops import complex, elementwise
 
 from .case import Case, apart, binary_cases, positive, rand, unary_cases
 
@@ -27,21 +29,26 @@ BINARY = {
     "mul": (elementwise.mul, rand),
     "div": (elementwise.div, positive),
     "pow": (elementwise.pow, positive),
-    "maximum": (elementwise.maximum, apart),
-    "minimum": (elementwise.minimum, apart),
 }
+
+
+def _complex_size(x: Any, y: Any) -> Any:
+    """The sizes of complex numbers, and the parts of what has their directions."""
+    z = x + y * 1j
+    unit = elementwise.sgn(z)
+    return elementwise.abs(z), complex.real(unit), complex.imag(unit)
+
+
 _MASK = np.array([[True, False, True], [False, True, True]])
 
 CASES = [
     *(case for name, (op, draw) in UNARY.items() for case in unary_cases(name, op, draw)),
-    *(
-        case
-        for name, (op, draw) in BINARY.items()
-        for case in binary_cases(name, op, draw, smooth=name not in ("maximum", "minimum"))
-    ),
+    *(case for name, (op, draw) in BINARY.items() for case in binary_cases(name, op, draw)),
+    Case("complex_abs", _complex_size, (positive(2, 3), rand(2, 3))),
+    Case("sgn", _complex_size, (positive(2, 3), rand(2, 3)), "complex"),
     Case("where", elementwise.where, (_MASK, rand(2, 3), rand(2, 3))),
     Case("where", elementwise.where, (_MASK, rand(3), rand(2, 1)), "broadcast"),
     Case("where", lambda c, x: elementwise.where(c, x, 0.5), (_MASK, rand(2, 3)), "number"),
 ]
 # Ops without a derivative: their results never require grad.
-NOT_DIFFERENTIABLE = {"eq", "ne", "lt", "le", "gt", "ge"}
+NOT_DIFFERENTIABLE = {"eq", "ne", "lt", "le", "gt", "ge", "zeros_like"}

@@ -1,0 +1,224 @@
+"""Storage policies on a GPT of 12 blocks, 768 wide, 4 x 512 tokens: peak, time of a step, bytes to and from the disk.
+
+    python benchmarks/policies.py [--rounds N] [--policies disk bfloat16 ...] [--directory DIR] [--tiny] [--json FILE]
+
+A step is forward and backward, without an optimizer. In each round every policy runs in a fresh process, right after
+one without a policy, whose time it is compared with; and one process writes as many bytes as the disk policy did, in
+one sequence around the page cache (O_DIRECT), 4 MiB at a time, to the same directory: what the disk can do just then.
+Peak growth is that of the first step. Exact policies must give the losses and gradients of the plain step bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import mmap
+import os
+import statistics
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gpt_inputs import TINY, Config, batches
+from harness import ResidentGrowth, emit
+from run import MIB, child
+
+CONFIG = Config(layers=12, width=768, heads=12, batch=4, context=512)
+STEPS = 4
+DISK_TARGET, BFLOAT16_TARGET = 1.20, 1.08
+PIECE = 4 * MIB
+
+
+def policies(directory: str) -> dict[str, Callable[[], Any]]:
+    """How each policy is made, by name; the exact ones first."""
+    from stowgrad.offload import save_on_disk
+    from stowgrad.saved_tensors import Cast, Compress, Quantize
+
+    def disk() -> Any:
+        return save_on_disk(directory, min_bytes="64 KiB")
+
+    return {
+        "compress": lambda: Compress("auto"),
+        "disk": disk,
+        "disk, one transfer at a time": lambda: save_on_disk(directory, min_bytes="64 KiB", staging=0),
+        "compress, then disk": lambda: Compress("auto") | disk(),
+        "bfloat16": lambda: Cast("bfloat16"),
+        "float16": lambda: Cast("float16", scaled=True),
+        "int8": lambda: Quantize(8),
+        "int4": lambda: Quantize(4),
+        "bfloat16, then disk": lambda: Cast("bfloat16") | disk(),
+    }
+
+
+EXACT = ("compress", "disk", "disk, one transfer at a time", "compress, then disk")
+NAMES = (*EXACT, "bfloat16", "float16", "int8", "int4", "bfloat16, then disk")
+
+
+# -- in a process of its own -------------------------------------------------------------------------------------------
+
+
+def transfers(policy: Any) -> tuple[int, int]:
+    """Bytes that a policy's file has written and read so far."""
+    arenas = [link.stage.arena for link in policy._links if hasattr(link.stage, "arena")]
+    return sum(arena.written_bytes for arena in arenas), sum(arena.read_bytes for arena in arenas)
+
+
+def run_steps(name: str, directory: str, config: Config) -> dict[str, Any]:
+    """Time some steps under a policy, or under none."""
+    from stowgrad_gpt import GPT, load_weights
+
+    import stowgrad
+    from stowgrad import memory
+    from stowgrad.saved_tensors import Policy
+
+    policy = Policy() if name == "plain" else policies(directory)[name]()
+    model = GPT(config)
+    load_weights(model, config)
+    data = batches(config)
+    growth, seconds, losses = ResidentGrowth(), [], []
+    peaks: dict[str, Any] = {}
+    for step in range(STEPS):
+        inputs, targets = next(data)
+        model.zero_grad()
+        begin = time.perf_counter()
+        if name == "plain":
+            loss = model(stowgrad.from_numpy(inputs), stowgrad.from_numpy(targets))
+        else:
+            with policy:
+                loss = model(stowgrad.from_numpy(inputs), stowgrad.from_numpy(targets))
+        loss.backward()
+        losses.append(loss.item())
+        seconds.append(time.perf_counter() - begin)
+        del loss
+        if step == 0:
+            peaks = {"peak_growth_bytes": growth.peak(), "tracked_peak_bytes": memory.max_memory_allocated()}
+    gradients = 0
+    for parameter in model.parameters():
+        gradients = zlib.crc32(np.ascontiguousarray(parameter.grad.numpy()).data, gradients)
+    written, read = transfers(policy)
+    kept = policy.statistics()
+    return {
+        "seconds": statistics.median(seconds[1:]), "losses": losses, "gradients": gradients, **peaks,
+        "written_bytes": written / STEPS, "read_bytes": read / STEPS, "raw_bytes": kept.raw_bytes / STEPS,
+        "pack_seconds": kept.pack_seconds / STEPS, "unpack_seconds": kept.unpack_seconds / STEPS,
+        "without_effect": list(policy.report().without_effect) if name != "plain" else [],
+    }  # fmt: skip
+
+
+def write_plainly(directory: str, nbytes: int) -> dict[str, Any]:
+    """Write bytes to a file that no directory shows, in one sequence, around the page cache where that is possible."""
+    buffer = mmap.mmap(-1, PIECE)
+    buffer.write(np.random.default_rng(0).bytes(PIECE))
+    with tempfile.TemporaryFile(buffering=0, dir=directory) as file:
+        direct = hasattr(os, "O_DIRECT")
+        if direct:
+            import fcntl
+
+            try:
+                fcntl.fcntl(file.fileno(), fcntl.F_SETFL, fcntl.fcntl(file.fileno(), fcntl.F_GETFL) | os.O_DIRECT)
+            except OSError:
+                direct = False
+        begin = time.perf_counter()
+        for position in range(0, max(nbytes, PIECE), PIECE):
+            os.pwrite(file.fileno(), buffer, position)
+        seconds = time.perf_counter() - begin
+    return {"gigabytes_per_second": max(nbytes, PIECE) / 1e9 / seconds, "direct": direct}
+
+
+# -- the rounds --------------------------------------------------------------------------------------------------------
+
+
+def run_rounds(options: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    """Fresh processes, in turn: plain, then a policy, then plain again; and the disk by itself once a round."""
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ("disk alone", *options.policies)}
+    common = ["--directory", options.directory, *(["--tiny"] if options.tiny else [])]
+    for number in range(options.rounds):
+        written = 0.0
+        for name in options.policies:
+            print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr, flush=True)
+            plain = child([__file__, "--child", "plain", *common])
+            row = child([__file__, "--child", name, *common])
+            row["ratio"] = row["seconds"] / plain["seconds"]
+            row["plain"] = plain
+            row["equal"] = (row["losses"], row["gradients"]) == (plain["losses"], plain["gradients"])
+            written = max(written, row["written_bytes"])
+            rows[name].append(row)
+        rows["disk alone"].append(child([__file__, "--child", "disk alone", "--bytes", str(int(written)), *common]))
+    return rows
+
+
+def table(rows: dict[str, list[dict[str, Any]]]) -> tuple[list[str], bool]:
+    """The lines of the table, and whether exact policies were exact."""
+    lines = [
+        "| policy | s a step | x plain | min-max | peak growth MiB | pool's peak MiB | written, read MiB | GB/s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    good = True
+
+    def median(name: str, key: str) -> float:
+        return statistics.median(row[key] or 0 for row in rows[name])
+
+    plain = [row["plain"] for name in rows if name != "disk alone" for row in rows[name]]
+    peaks = [
+        statistics.median(row[key] or 0 for row in plain) / MIB for key in ("peak_growth_bytes", "tracked_peak_bytes")
+    ]
+    seconds = statistics.median(row["seconds"] for row in plain)
+    lines.append(f"| plain | {seconds:.3f} | 1.00 | | {peaks[0]:.0f} | {peaks[1]:.0f} | | |")
+    for name in (name for name in rows if name != "disk alone"):
+        ratios = [row["ratio"] for row in rows[name]]
+        moved = [median(name, key) / MIB for key in ("written_bytes", "read_bytes")]
+        rate = (median(name, "written_bytes") + median(name, "read_bytes")) / 1e9 / median(name, "seconds")
+        cells = [
+            f"{median(name, 'seconds'):.3f}",
+            f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f}-{max(ratios):.2f}",
+            f"{median(name, 'peak_growth_bytes') / MIB:.0f}", f"{median(name, 'tracked_peak_bytes') / MIB:.0f}",
+            f"{moved[0]:.0f}, {moved[1]:.0f}" if moved[0] else "-", f"{rate:.2f}" if moved[0] else "-",
+        ]  # fmt: skip
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+        if name in EXACT and not all(row["equal"] for row in rows[name]):
+            lines.append(f"| {name} | IS NOT EXACT | | | | | | |")
+            good = False
+    alone = rows["disk alone"]
+    rates = [row["gigabytes_per_second"] for row in alone]
+    how = "O_DIRECT" if all(row["direct"] for row in alone) else "through the page cache"
+    lines.append("")
+    lines.append(f"the disk alone, one sequence of writes, {how}: {min(rates):.2f}-{max(rates):.2f} GB/s")
+    for name, most in (("disk", DISK_TARGET), ("bfloat16", BFLOAT16_TARGET)):
+        if name in rows:
+            ratio = statistics.median(row["ratio"] for row in rows[name])
+            lines.append(f"target {name} <= {most} x plain: {ratio:.2f}, {'met' if ratio <= most else 'MISSED'}")
+    return lines, good
+
+
+def main() -> int:
+    """Run the rounds, or one child of them; 1 when an exact policy wasn't exact."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=5, help="processes of each policy (default 5)")
+    parser.add_argument("--policies", nargs="+", choices=NAMES, default=list(NAMES), help="which policies")
+    parser.add_argument("--directory", default=tempfile.gettempdir(), help="where the disk policies write")
+    parser.add_argument("--tiny", action="store_true", help="a toy model: to see that everything runs, not for figures")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every process's row to FILE")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--bytes", type=int, default=0, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child == "disk alone":
+        emit(write_plainly(options.directory, options.bytes))
+        return 0
+    if options.child:
+        emit(run_steps(options.child, options.directory, TINY if options.tiny else CONFIG))
+        return 0
+    rows = run_rounds(options)
+    lines, good = table(rows)
+    print("\n".join(lines))
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""Elements by their numbers along one axis: read, written, and added up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..executor import Array
+from .lines import map_lines
+from .tiling import contiguous
+
+__all__ = [
+    "add_along",
+    "put_along",
+    "take_along",
+]
+
+_INTP = np.dtype(np.intp)
+
+
+def take_along(x: Array, indices: Array, out: Array, *, axis: int) -> None:
+    """``out[i, j, k] = x[i, indices[i, j, k], k]`` for the middle axis; ``indices`` are in range."""
+    allocated = out.itemsize + (0 if indices.dtype == _INTP else 8)
+
+    def block(x: Array, indices: Array, out: Array) -> None:
+        out[...] = np.take_along_axis(x, indices.astype(_INTP, copy=False), 1)
+
+    map_lines(block, [contiguous(x), contiguous(indices), out], axis, allocated=allocated)
+
+
+def put_along(values: Array, indices: Array, out: Array, *, axis: int) -> None:
+    """Zeros, and ``out[i, indices[i, j, k], k] = values[i, j, k]``; no index comes twice in a line."""
+
+    def block(out: Array, values: Array, indices: Array) -> None:
+        out.fill(0)
+        np.put_along_axis(out, indices.astype(_INTP, copy=False), values, 1)
+
+    map_lines(
+        block,
+        [out, contiguous(values), contiguous(indices)],
+        axis,
+        allocated=0 if indices.dtype == _INTP else 8,
+    )
+
+
+def add_along(values: Array, indices: Array, out: Array, *, axis: int) -> None:
+    """Zeros, with ``values[i, j, k]`` added to ``out[i, indices[i, j, k], k]``; indices never fall along a line."""
+
+    def block(out: Array, values: Array, indices: Array) -> None:
+        if out.ndim == 3:
+            lines = np.zeros((out.shape[0], out.shape[2], out.shape[1]), out.dtype)
+            _add_runs(lines.reshape(-1, out.shape[1]), values.transpose(0, 2, 1), indices.transpose(0, 2, 1))
+            out[...] = lines.transpose(0, 2, 1)
+        else:
+            out.fill(0)
+            _add_runs(out, values, indices)
+
+    map_lines(block, [out, contiguous(values), contiguous(indices)], axis, allocated=4 * out.itemsize + 24)
+
+
+def _add_runs(out: Array, values: Array, indices: Array) -> None:
+    """Add up runs of equal indices in the lines of matrices."""
+    count = values.shape[-1]
+    if not values.size:
+        return
+    numbers = indices.reshape(-1, count).astype(_INTP)
+    first = np.ones(numbers.shape, bool)
+    np.not_equal(numbers[:, 1:], numbers[:, :-1], out=first[:, 1:])
+    starts = np.flatnonzero(first)
+    sums = np.add.reduceat(values.reshape(-1), starts)
+    out[starts // count, numbers.reshape(-1)[starts]] = sums

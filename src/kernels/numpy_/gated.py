@@ -1,0 +1,116 @@
+"""An activation times a gate, and an activation of a sum with a bias: in one go, tile by tile.
+
+Nothing is kept in between: backward computes the activation again from the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..executor import Array
+from . import activation as tiles
+from . import smooth
+from .tiling import BOOL, DType, map_tiles
+
+__all__ = ["bias_activation", "bias_activation_backward", "gated", "gated_backward"]
+
+
+class _Activation(NamedTuple):
+    """An activation as tiles: ``forward(x, out, *scratch)`` and ``backward(grad, x, grad_x, *scratch, flags)``."""
+
+    forward: Callable[..., None]
+    forward_scratch: int
+    backward: Callable[..., None]
+    backward_scratch: int
+    needs_flags: bool = False  # whether backward takes a scratch tile of booleans at the end
+
+    def scratch(self, dtype: DType) -> list[DType]:
+        return [dtype] * self.backward_scratch + [BOOL] * self.needs_flags
+
+
+def _sigmoid_slope(grad: Array, x: Array, grad_x: Array, y: Array, s: Array) -> None:
+    tiles._sigmoid_tile(x, y)
+    tiles._sigmoid_backward_tile(grad, y, grad_x, s)
+
+
+def _tanh_slope(grad: Array, x: Array, grad_x: Array, y: Array, s: Array) -> None:
+    np.tanh(x, y)
+    tiles._tanh_backward_tile(grad, y, grad_x, s)
+
+
+def _relu(x: Array, out: Array) -> None:
+    np.maximum(x, 0, out=out)
+
+
+def _relu_slope(grad: Array, x: Array, grad_x: Array, none: Array) -> None:
+    np.less_equal(x, 0, none)
+    np.copyto(grad_x, grad)
+    np.copyto(grad_x, 0, where=none)
+
+
+ACTIVATIONS = {
+    "gelu": _Activation(tiles._gelu_erf_tile, 3, tiles._gelu_erf_backward_tile, 3, True),
+    "gelu_tanh": _Activation(tiles._gelu_tanh_tile, 1, tiles._gelu_tanh_backward_tile, 2),
+    "hardswish": _Activation(smooth._hardswish_tile, 1, smooth._hardswish_backward_tile, 1, True),
+    "mish": _Activation(smooth._mish_tile, 2, smooth._mish_backward_tile, 3),
+    "relu": _Activation(_relu, 0, _relu_slope, 0, True),
+    "sigmoid": _Activation(tiles._sigmoid_tile, 0, _sigmoid_slope, 2),
+    "silu": _Activation(tiles._silu_tile, 1, tiles._silu_backward_tile, 2),
+    "tanh": _Activation(np.tanh, 0, _tanh_slope, 2),
+}
+
+
+def gated(x: Array, gate: Array, out: Array, *, activation: str) -> None:
+    """``out = activation(x) * gate``; ``out`` may be neither of them."""
+    chosen = ACTIVATIONS[activation]
+
+    def tile(x: Array, gate: Array, out: Array, *scratch: Array) -> None:
+        chosen.forward(x, out, *scratch)
+        np.multiply(out, gate, out)
+
+    map_tiles(tile, [x, gate, out], [x.dtype] * chosen.forward_scratch)
+
+
+def gated_backward(
+    grad: Array, x: Array, gate: Array, grad_x: Array | None, grad_gate: Array | None, *, activation: str
+) -> None:
+    """The gradients of `gated` that are asked for: those that are not None."""
+    chosen = ACTIVATIONS[activation]
+
+    def by_x(grad: Array, x: Array, gate: Array, grad_x: Array, *scratch: Array) -> None:
+        chosen.backward(grad, x, grad_x, *scratch)
+        np.multiply(grad_x, gate, grad_x)
+
+    def by_gate(grad: Array, x: Array, grad_gate: Array, *scratch: Array) -> None:
+        chosen.forward(x, grad_gate, *scratch)
+        np.multiply(grad_gate, grad, grad_gate)
+
+    if grad_x is not None:
+        map_tiles(by_x, [grad, x, gate, grad_x], chosen.scratch(x.dtype))
+    if grad_gate is not None:
+        map_tiles(by_gate, [grad, x, grad_gate], [x.dtype] * chosen.forward_scratch)
+
+
+def bias_activation(x: Array, bias: Array, out: Array, *, activation: str) -> None:
+    """``out = activation(x + bias)``; the bias broadcasts, ``out`` may be ``x``."""
+    chosen = ACTIVATIONS[activation]
+
+    def tile(x: Array, bias: Array, out: Array, *scratch: Array) -> None:
+        np.add(x, bias, out)
+        chosen.forward(out, out, *scratch)
+
+    map_tiles(tile, [x, np.broadcast_to(bias, out.shape), out], [x.dtype] * chosen.forward_scratch)
+
+
+def bias_activation_backward(grad: Array, x: Array, bias: Array, grad_x: Array, *, activation: str) -> None:
+    """The gradient of `bias_activation` at ``x``; that of the bias is its sum. ``grad_x`` may be ``x``."""
+    chosen = ACTIVATIONS[activation]
+
+    def tile(grad: Array, x: Array, bias: Array, grad_x: Array, total: Array, *scratch: Array) -> None:
+        np.add(x, bias, total)
+        chosen.backward(grad, total, grad_x, *scratch)
+
+    map_tiles(tile, [grad, x, np.broadcast_to(bias, x.shape), grad_x], [x.dtype, *chosen.scratch(x.dtype)])

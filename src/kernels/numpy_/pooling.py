@@ -1,0 +1,217 @@
+"""Pooling by the largest element of windows at equal distances, and its gradients.
+
+NOTE [ Places ]
+What is kept of a window is the number of the place, in it, of its largest element: a byte mostly. Where several are
+largest it is the first one, and the last one that is NaN, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..executor import Array, parallel_for, scratch
+from ..windows import Block, Windows
+from .tiling import BOOL, contiguous, tile_size
+
+__all__ = [
+    "max_pool",
+    "max_pool_backward",
+    "max_pool_gather",
+    "max_pool_indices",
+]
+
+Numbers = tuple[int, ...]
+_INTEGERS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def max_pool(
+    x: Array, out: Array, places: Array, *, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers
+) -> None:
+    """The largest element of each window, and its place in it.
+
+    Args:
+        x: (*, *size), any strides.
+        out: (*, *count).
+        places: of the same shape; unsigned integers.
+    """
+    axes = len(kernel)
+    windows = Windows(x.shape[x.ndim - axes :], out.shape[out.ndim - axes :], kernel, stride, padding, dilation)
+    source, results, numbers = (_planes(array, axes) for array in (x, out, places))
+    first = _first_places(windows, places.dtype)
+    lowest = _lowest(out.dtype)
+
+    def run(where: slice, block: Block, mask: Array, work: Array) -> None:
+        largest, number = results[(where, *block.where)], numbers[(where, *block.where)]
+        seen, candidate = (buffer[: largest.size].reshape(largest.shape) for buffer in (mask, work))
+        largest.fill(lowest)
+        number[...] = first[block.where]
+        part = source[where]
+        for count, meeting in enumerate(windows.meetings(block)):
+            if meeting.inside is None or meeting.source is None:
+                continue
+            inside = (slice(None), *meeting.inside)
+            values, most, larger = part[(slice(None), *meeting.source)], largest[inside], seen[inside]
+            np.greater(values, most, out=larger)
+            # Numbers only grow: the largest of those that were ever larger is the last one.
+            np.multiply(larger.view(np.uint8), places.dtype.type(count), out=candidate[inside])
+            np.maximum(number[inside], candidate[inside], out=number[inside])
+            np.maximum(most, values, out=most)
+        if out.dtype.kind not in "iu" and np.isnan(largest, out=seen).any():
+            _number_nans(part, number, windows, block, seen)
+
+    _over_blocks(run, results, windows, [(out.dtype, BOOL), (out.dtype, places.dtype)])
+
+
+def _number_nans(x: Array, number: Array, windows: Windows, block: Block, seen: Array) -> None:
+    for count, meeting in enumerate(windows.meetings(block)):
+        if meeting.inside is not None and meeting.source is not None:
+            inside = (slice(None), *meeting.inside)
+            np.isnan(x[(slice(None), *meeting.source)], out=seen[inside])
+            np.copyto(number[inside], count, where=seen[inside], casting="unsafe")
+
+
+def max_pool_backward(
+    grad: Array, places: Array, out: Array, *, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers
+) -> None:
+    """Zeros with each gradient added at the place that its window chose.
+
+    Args:
+        grad: (*, *count), any strides.
+        places: as `max_pool` found them.
+        out: (*, *size).
+    """
+    axes = len(kernel)
+    windows = Windows(out.shape[out.ndim - axes :], grad.shape[grad.ndim - axes :], kernel, stride, padding, dilation)
+    upstream, numbers, results = (_planes(array, axes) for array in (grad, places, out))
+    if results.size == 0:
+        return
+    bits: Any = _INTEGERS[out.itemsize]  # a product with 0 that is 0 for NaN, too
+    tile = tile_size(1 << 30, out.dtype)
+    blocks = windows.blocks(tile) if windows.positions else []
+    largest = max((block.length for block in blocks), default=1)
+    together = max(1, min(tile // largest, -(-len(results) // 2)))
+
+    def run(index: int, mask: Array, work: Array) -> None:
+        where = slice(index * together, (index + 1) * together)
+        target = results[where]
+        target.fill(0)
+        for block in blocks:
+            gradient, number = upstream[(where, *block.where)], numbers[(where, *block.where)]
+            for count, meeting in enumerate(windows.meetings(block)):
+                if meeting.inside is None or meeting.source is None:
+                    continue
+                inside = (slice(None), *meeting.inside)
+                chosen = mask[: gradient[inside].size].reshape(gradient[inside].shape)
+                np.equal(number[inside], count, out=chosen)
+                into = target[(slice(None), *meeting.source)]
+                share = work[: into.size].reshape(into.shape) if windows.overlap else into
+                np.multiply(gradient[inside].view(bits), chosen, out=share.view(bits))
+                if windows.overlap:
+                    np.add(into, share, out=into)
+
+    parallel_for(run, -(-len(results) // together), [((together * largest,), BOOL), ((together * largest,), out.dtype)])
+
+
+def max_pool_gather(
+    x: Array, places: Array, out: Array, *, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers
+) -> None:
+    """What lies at the place that each window chose: the gradient of `max_pool_backward`.
+
+    Args:
+        x: (*, *size), any strides.
+        places: as `max_pool` found them.
+        out: (*, *count).
+    """
+    axes = len(kernel)
+    windows = Windows(x.shape[x.ndim - axes :], out.shape[out.ndim - axes :], kernel, stride, padding, dilation)
+    source, numbers, results = (_planes(array, axes) for array in (x, places, out))
+
+    def run(where: slice, block: Block, mask: Array) -> None:
+        target, number = results[(where, *block.where)], numbers[(where, *block.where)]
+        target.fill(0)
+        for count, meeting in enumerate(windows.meetings(block)):
+            if meeting.inside is not None and meeting.source is not None:
+                inside = (slice(None), *meeting.inside)
+                chosen = mask[: target[inside].size].reshape(target[inside].shape)
+                np.equal(number[inside], count, out=chosen)
+                np.copyto(target[inside], source[where][(slice(None), *meeting.source)], where=chosen)
+
+    _over_blocks(run, results, windows, [(out.dtype, BOOL)])
+
+
+def max_pool_indices(
+    places: Array,
+    out: Array,
+    *,
+    size: Numbers,
+    kernel: Numbers,
+    stride: Numbers,
+    padding: Numbers,
+    dilation: Numbers,
+) -> None:
+    """The numbers, among the elements of a plane of ``size``, of what `max_pool` found; ``out`` is int64."""
+    axes = len(kernel)
+    windows = Windows(size, out.shape[out.ndim - axes :], kernel, stride, padding, dilation)
+    numbers, results = _planes(places, axes), _planes(out, axes)
+
+    def run(where: slice, block: Block, work: Array) -> None:
+        target, number = results[(where, *block.where)], numbers[(where, *block.where)]
+        place = work[: target.size].reshape(target.shape)
+        inner = windows.places
+        target.fill(0)
+        for axis in range(axes):
+            inner //= kernel[axis]
+            np.floor_divide(number, inner, out=place, casting="unsafe")
+            np.remainder(place, kernel[axis], out=place)
+            np.multiply(place, dilation[axis], out=place)
+            start = np.arange(block.where[axis].start, block.where[axis].stop) * stride[axis] - padding[axis]
+            np.add(place, start.reshape(-1, *(1,) * (axes - axis - 1)), out=place)
+            np.multiply(target, size[axis], out=target)
+            np.add(target, place, out=target)
+
+    _over_blocks(run, results, windows, [(out.dtype, out.dtype)])
+
+
+def _planes(x: Array, axes: int) -> Array:
+    """(*, *sizes) with all the leading axes as one."""
+    lead = x.shape[: x.ndim - axes]
+    try:
+        return x.reshape(math.prod(lead), *x.shape[x.ndim - axes :], copy=False)
+    except ValueError:
+        return contiguous(x).reshape(math.prod(lead), *x.shape[x.ndim - axes :])
+
+
+def _lowest(dtype: Any) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else dtype.type(-np.inf)
+
+
+def _first_places(windows: Windows, dtype: Any) -> Array:
+    """For each window the first place that lies in the array: what it finds where nothing is larger than -infinity."""
+    found = scratch(windows.counts, dtype)
+    found.fill(0)
+    for axis, count in enumerate(windows.counts):
+        before = np.maximum(windows.padding[axis] - np.arange(count) * windows.stride[axis], 0)
+        place = -(-before // windows.dilation[axis]) * math.prod(windows.kernel[axis + 1 :])
+        found += place.reshape(-1, *(1,) * (len(windows.counts) - axis - 1)).astype(dtype)
+    return found
+
+
+def _over_blocks(run: Callable[..., None], results: Array, windows: Windows, specs: list[tuple[Any, Any]]) -> None:
+    """Call ``run(planes, block, scratch)`` for blocks of windows of some planes; scratch as large as the block."""
+    if results.size == 0:
+        return
+    tile = tile_size(1 << 30, specs[0][0])
+    blocks = windows.blocks(tile)
+    largest = max(block.length for block in blocks)
+    together = max(1, min(tile // largest, -(-len(results) // 2)))
+
+    def task(index: int, *buffers: Array) -> None:
+        group, number = divmod(index, len(blocks))
+        run(slice(group * together, (group + 1) * together), blocks[number], *buffers)
+
+    count = -(-len(results) // together) * len(blocks)
+    parallel_for(task, count, [((together * largest,), dtype) for _, dtype in specs])

@@ -1,0 +1,12 @@
+"""For all tests: the pytest plugin, also in a checkout that is not installed."""
+
+from __future__ import annotations
+
+from stowgrad.profiler import pytest_plugin
+
+pytest_plugins = ["pytester"]
+
+
+def pytest_addoption(pluginmanager):
+    if not pluginmanager.hasplugin("memprof"):
+        pluginmanager.register(pytest_plugin, "memprof")
