@@ -28,12 +28,12 @@ demo: $(VENV)/.base
 	$(RUN) examples/demo.py
 
 test: $(VENV)/.test
-	$(RUN) -m pytest -m "not slow and not oracle"
+	$(RUN) -m pytest -n auto -m "not slow and not oracle"
 	$(RUN) -m pytest --doctest-modules stowgrad
 	$(RUN) -m pytest --doctest-glob="*.md" README.md docs/numpy-programs.md
 
 test-oracle: $(ORACLE_VENV)/.test
-	$(RUN_ORACLE) -m pytest tests/oracle -m "oracle and not slow"
+	$(RUN_ORACLE) -m pytest -n auto tests/oracle -m "oracle and not slow"
 
 test-all: $(ORACLE_VENV)/.test
 	$(RUN_ORACLE) -m pytest

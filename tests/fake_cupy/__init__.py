@@ -138,6 +138,7 @@ def installed() -> Iterator[types.ModuleType]:
     for device in [device for device in pools._pools if device.type == "cuda"]:
         del pools._pools[device]
     sys.modules.update(modules())
+    state.stream.waited.clear()
     try:
         importlib.import_module("stowgrad.kernels.cupy_")
         yield sys.modules["cupy"]

@@ -153,13 +153,15 @@ def test_without_memory_for_staging_a_value_is_written_at_once(tmp_path):
     assert_same(handle.load(), array)
 
 
-@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), SystemExit(), MemoryError("none")])
-def test_a_write_that_fails_later_is_raised_by_the_next_save(tmp_path, monkeypatch, error):
+@pytest.mark.parametrize(
+    ("kind", "args"), [(OSError, (errno.EIO, "Input/output error")), (SystemExit, ()), (MemoryError, ("none",))]
+)
+def test_a_write_that_fails_later_is_raised_by_the_next_save(tmp_path, monkeypatch, kind, args):
     policy = on_disk(tmp_path)
     array = leased(np.arange(10000.0))
 
     def fail(fd, data, position):
-        raise error
+        raise kind(*args)  # one of its own: its traceback holds what was to be written
 
     with monkeypatch.context() as patch:
         patch.setattr(file.os, "pwrite", fail)
