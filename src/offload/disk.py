@@ -61,8 +61,9 @@ class save_on_disk(Policy):  # noqa: N801  # a relative of save_on_cpu
         limit: the most bytes that the file may take, or a text such as ``"20 GiB"``.
         min_bytes: smaller values are left alone.
         checksum: check what is read against what was written.
-        staging: the most memory for values on their way to the disk, and as much for values that are read before they
-            are needed; both are counted. 0: each transfer is waited for.
+        staging: 0, to wait for each transfer; or the most memory for values on their way to the disk, ``"64 MiB"`` say,
+            and as much for values that are read before they are needed: both are counted, and transfers go on beside
+            the program. Leave it at 0 where several threads save and load through one policy.
         in_memory: accept a directory whose files are in memory (tmpfs), where this gains nothing.
         parameters: also move what lies in parameters and buffers.
 
@@ -87,7 +88,7 @@ class save_on_disk(Policy):  # noqa: N801  # a relative of save_on_cpu
         *,
         min_bytes: int | str = "64 KiB",
         checksum: bool = True,
-        staging: int | str = "64 MiB",
+        staging: int | str = 0,
         in_memory: bool = False,
         parameters: bool = False,
     ) -> None:

@@ -22,7 +22,7 @@ from ..saved_tensors.support import assert_same, leased, save
 
 
 def on_disk(directory=None, **options):
-    return save_on_disk(directory, **{"min_bytes": 0, "in_memory": True, **options})
+    return save_on_disk(directory, **{"min_bytes": 0, "in_memory": True, "staging": "64 MiB", **options})
 
 
 class Gate:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def on_disk(directory=None, **options):
-    return save_on_disk(directory, **{"min_bytes": 0, "in_memory": True, **options})
+    return save_on_disk(directory, **{"min_bytes": 0, "in_memory": True, "staging": "64 MiB", **options})
 
 
 def arena_in(directory, limit=None, staging=0):
