@@ -37,7 +37,7 @@ _SLACK_BYTES = 64 << 20
 _LARGEST_SHOWN = 5
 # Results below this many bytes are allocated by NumPy and adopted: half of a lease's cost.
 SMALL_BYTES = 2048
-# So many small results may have died before they are counted, a batch at a time: a fifth of a small operation's cost.
+# So many small results may have died before they are counted: a batch at a time is cheaper than one after another.
 _MOST_DEAD = 64
 
 

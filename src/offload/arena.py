@@ -201,7 +201,6 @@ class Arena:
                 raise explained(error, f"could not write {nbytes:,} bytes", self.directory) from error
             self._most = max(self._most, self._parts.end)
             self._saved += 1
-            self._extents[extent.number] = extent
             return extent
 
     def _settle(self) -> None:
@@ -230,6 +229,8 @@ class Arena:
             if isinstance(error, OSError):
                 raise explained(error, f"could not write {extent.nbytes:,} bytes", self.directory) from error
             raise
+        # Only now: what others read ahead before it is in staging memory or written would be what lay there before.
+        self._extents[extent.number] = extent
         return extent
 
     def synchronize(self) -> None:

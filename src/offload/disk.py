@@ -63,7 +63,7 @@ class save_on_disk(Policy):  # noqa: N801  # a relative of save_on_cpu
         checksum: check what is read against what was written.
         staging: 0, to wait for each transfer; or the most memory for values on their way to the disk, ``"64 MiB"`` say,
             and as much for values that are read before they are needed: both are counted, and transfers go on beside
-            the program. Leave it at 0 where several threads save and load through one policy.
+            the program.
         in_memory: accept a directory whose files are in memory (tmpfs), where this gains nothing.
         parameters: also move what lies in parameters and buffers.
 

@@ -15,7 +15,7 @@ import pytest
 
 import stowgrad
 from stowgrad.memory import pool
-from stowgrad.offload import file, save_on_disk
+from stowgrad.offload import arena, file, save_on_disk
 from stowgrad.offload.worker import Worker
 
 from ..saved_tensors.support import assert_same, leased, save
@@ -374,3 +374,24 @@ def test_no_thread_outlives_its_work(tmp_path, monkeypatch):  # case C8
         if thread.name.startswith("stowgrad-disk"):
             thread.join(10)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("stowgrad-disk")]
+
+
+def test_a_value_is_not_read_ahead_before_it_is_in_memory_or_written(tmp_path, monkeypatch):
+    policy = on_disk(tmp_path)
+    first = save(policy, leased(np.zeros(10000)))
+    policy.arena.synchronize()
+    gather = arena.gather
+
+    def reading_meanwhile(arrays, into):
+        """What another thread's backward does while this value is being copied."""
+        policy.arena._read_ahead(policy.arena._saved)
+        policy.arena._reader.drain()
+        gather(arrays, into)
+
+    numbers = leased(np.arange(10000.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(arena, "gather", reading_meanwhile)
+        handle = save(policy, numbers)
+    policy.arena.synchronize()
+    assert_same(handle.load(), numbers)
+    assert not first.load().any()
