@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..memory import CPU, SMALL_BYTES, Device, MemoryPool, events
+from ..memory import CPU, SMALL_BYTES, Device, events
 from .dispatch import cpu_pool
 from .record import Do
 
 known: dict[Device, Do] = {}
 ndarray = np.ndarray
 _ABSENT: Any = object()
-_cpu: MemoryPool | None = None
 
 
 def do_on(device: Device) -> Do:
@@ -51,14 +50,8 @@ def _do_on_cpu(op: Any, x: Any, y: Any = _ABSENT, *others: Any) -> Any:
         result = small(x, y, *others)
     else:
         result = small(x, y)
-    (_cpu or _load_cpu()).adopt_small(result, "temporary")
+    cpu_pool().adopt_small(result, "temporary")
     return result
-
-
-def _load_cpu() -> MemoryPool:
-    global _cpu
-    _cpu = cpu_pool()
-    return _cpu
 
 
 def do_on_tensors(op: Any, *args: Any) -> Any:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import ParamSpec, TypeVar
+
+from ..saved_tensors.lines import PACKAGE
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-# Also as it was imported, where a link leads there.
-_PACKAGE = tuple(f"{file.parents[1]}{os.sep}" for file in (Path(__file__), Path(__file__).resolve()))
 
 
 def user_level() -> int:
     """The ``stacklevel`` at which a warning that the caller gives points to the user's line."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     return level
 
@@ -39,7 +36,7 @@ def clear_own_frames(exception: BaseException) -> None:
         traceback = error.__traceback__
         while traceback is not None:
             frame = traceback.tb_frame
-            if frame.f_code.co_filename.startswith(_PACKAGE):
+            if frame.f_code.co_filename.startswith(PACKAGE):
                 try:
                     frame.clear()
                 except RuntimeError:  # it still runs: it is below the entry that is being left

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO
 
 from ..memory import events, format_size
 from ..saved_tensors.hooks import SavedRecord
-from .sites import user_site
+from ..saved_tensors.lines import text_of, user_line
 
 
 class SavedLine(NamedTuple):
@@ -51,7 +51,7 @@ class _Lister(events.Observer):
                 record.resident_bytes,
                 record.offloaded_bytes,
                 record.policy,
-                str(user_site()),
+                text_of(user_line()),
             )
         )
 

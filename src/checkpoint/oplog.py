@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..memory import Storage
-from .sites import Site, user_site
+from ..saved_tensors.lines import Line, text_of, user_line
 
 _MADE_INSIDE = ("activation", "temporary", "unknown")
 _SHOWN = 6
@@ -30,7 +30,7 @@ class Read(NamedTuple):
     storage: Storage
     version: int
     op: str
-    site: Site
+    site: Line | None
 
 
 class OpLog:
@@ -41,21 +41,21 @@ class OpLog:
     """
 
     def __init__(self, arguments: Iterable[Storage]) -> None:
-        self.ops: list[tuple[str, Site]] = []
+        self.ops: list[tuple[str, Line | None]] = []
         self._reads: dict[int, Read] = {}
         self._own = {storage.id for storage in arguments}
         self._written: dict[int, Storage] = {}
 
     def ran(self, op: str, inputs: tuple[Any, ...], results: list[tuple[Any, Storage]]) -> None:
         """Note an op: what it read and what it made."""
-        site = user_site()
+        site = user_line()
         self.ops.append((op, site))
         self._note_reads(op, inputs, site)
         self._own.update([storage.id for _, storage in results])
 
     def writes(self, op: str, inputs: tuple[Any, ...], target: Any) -> None:
         """Note an op that is about to write into a tensor."""
-        site = user_site()
+        site = user_line()
         self.ops.append((f"{op}_", site))
         self._note_reads(f"{op}_", inputs, site)
         self._written[target._storage.id] = target._storage
@@ -79,12 +79,12 @@ class OpLog:
             if storage.version != version and storage() is not None:
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation:"
-                    f" a tensor of category {storage.category} was read by {op} in a checkpointed region, at {site}, at"
-                    f" version {version} and is at version {storage.version} now. Run backward before changing it, or"
-                    " let the region read a copy (clone())."
+                    f" a tensor of category {storage.category} was read by {op} in a checkpointed region, at"
+                    f" {text_of(site)}, at version {version} and is at version {storage.version} now."
+                    " Run backward before changing it, or let the region read a copy (clone())."
                 )
 
-    def _note_reads(self, op: str, inputs: tuple[Any, ...], site: Site) -> None:
+    def _note_reads(self, op: str, inputs: tuple[Any, ...], site: Line | None) -> None:
         for value in inputs:
             storage = getattr(value, "_storage", None)
             if storage is not None and storage.version >= 0:
@@ -106,7 +106,7 @@ class Comparison:
         self._first = first
         self._checked = checked
         self._whole = whole
-        self.ops: list[tuple[str, Site]] = []
+        self.ops: list[tuple[str, Line | None]] = []
 
     def ran(self, op: str) -> None:
         """Note an op of the second run.
@@ -115,7 +115,7 @@ class Comparison:
             CheckpointError: if the first run did another one here.
         """
         number = len(self.ops)
-        self.ops.append((op, user_site()))
+        self.ops.append((op, user_line()))
         expected = self._first.ops[number][0] if number < len(self._first.ops) else None
         if self._checked and op != expected:
             raise CheckpointError(
@@ -143,9 +143,9 @@ class Comparison:
         return "\n".join([f"  {'':6}  {'forward':28}  recomputed", *lines, ""])
 
 
-def _name(ops: list[tuple[str, Site]], number: int) -> str:
+def _name(ops: list[tuple[str, Line | None]], number: int) -> str:
     return ops[number][0] if 0 <= number < len(ops) else "nothing"
 
 
-def _line(ops: list[tuple[str, Site]], number: int) -> str:
-    return f"{ops[number][0]}, at {ops[number][1]}" if 0 <= number < len(ops) else "nothing more"
+def _line(ops: list[tuple[str, Line | None]], number: int) -> str:
+    return f"{ops[number][0]}, at {text_of(ops[number][1])}" if 0 <= number < len(ops) else "nothing more"

@@ -11,15 +11,15 @@ from typing import TypeAlias
 # The code and an instruction in it: 1 us to find. The number of the line costs more, and is found for a report only.
 Line: TypeAlias = tuple[CodeType, int]
 
-# Also as it was imported, where a link leads there.
-_PACKAGE = tuple(f"{file.parents[1]}{os.sep}" for file in (Path(__file__), Path(__file__).resolve()))
+# Where this package lies: also as it was imported, where a link leads there.
+PACKAGE = tuple(f"{file.parents[1]}{os.sep}" for file in (Path(__file__), Path(__file__).resolve()))
 
 
 def user_line() -> Line | None:
     """The innermost frame of this thread that isn't this library's, or None."""
     frame = sys._getframe(1)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
             return frame.f_code, frame.f_lasti
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
     return None
