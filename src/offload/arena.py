@@ -13,6 +13,8 @@ NOTE [ Arenas ]
    error.
 6. Values are needed in the order opposite to that of saving. Reading one has another thread read those that were saved
    before it, as far as staging memory goes. A value whose write hasn't ended is taken from staging memory.
+7. Staging memory is lent, not owed: when something else doesn't fit under the host's limit, what was read ahead is
+   dropped and the writes are waited for, before anything is refused.
 """
 
 from __future__ import annotations
@@ -144,6 +146,9 @@ class Arena:
         self._writing = _Bytes()
         self._ahead: list[weakref.ref[Ahead]] = []
         self._failure: OSError | None = None
+        _arenas.add(self)
+        if _give_up_staging not in pool(CPU).evictors:
+            pool(CPU).evictors.append(_give_up_staging)
 
     @property
     def takes(self) -> bool:
@@ -304,6 +309,15 @@ class Arena:
         if self.checked:
             extent.checksum = ((extent.checksum or 0) + checksum(pages, start // PAGE)) % 2**64
 
+    def give_up_staging(self) -> None:
+        """Let staging memory go (note, rule 7). Not for users: the pool asks for it."""
+        if not self.staging or os.getpid() != self.pid:
+            return
+        for extent in list(self._extents.values()):
+            extent.ahead = None
+        self._reader.drain()
+        self._writer.drain()
+
     def failed(self, error: OSError) -> None:
         """Note a failure of the background (note, rule 5). Not for users."""
         if self._failure is None:
@@ -398,6 +412,15 @@ class Arena:
         alive = [(reference, reference()) for reference in self._ahead]
         self._ahead = [reference for reference, ahead in alive if ahead is not None]
         return sum(ahead.pages.nbytes for _, ahead in alive if ahead is not None)
+
+
+_arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
+
+
+def _give_up_staging(nbytes: int) -> None:
+    # No lock of an arena is taken here: whoever holds one may be waiting for the pool, which holds its own.
+    for arena in list(_arenas):
+        arena.give_up_staging()
 
 
 class _Bytes:

@@ -9,6 +9,8 @@ NOTE [ Copies to the host ]
    that it had; if it hasn't, reading raises what it would raise without the policy. A copy that was seen to be made
    before the write is good whatever happens to the source.
 5. Values are needed in the order opposite to that of saving: reading one starts copies in of those saved before it.
+6. What is under way takes memory of the device only while there is enough: when something else doesn't fit under the
+   device's limit, what was copied back early is dropped and copies out are waited for, before anything is refused.
 """
 
 from __future__ import annotations
@@ -119,6 +121,11 @@ class CopyIn:
         """Whether it has ended, so that nothing has to be kept for it any more."""
         return all(event.done() or event.error is not None for event in self._events)
 
+    def wait(self) -> None:
+        """Wait until it has ended, well or not."""
+        for event in self._events:
+            event.wait()
+
     def fill(self, device: Device, outs: Sequence[Array]) -> bool:
         """Fill arrays when it has arrived; False if it failed."""
         stream = stream_of(device, "in")
@@ -173,6 +180,7 @@ class HostStage(Stage):
         self._raise_failure()
         targets = [self._lease(buffer, device) for buffer in payload.buffers]
         with self._lock:
+            _have_asked_for_memory(device, self)
             copy = CopyOut(self._saved, device, payload.buffers, targets)
             self._saved += 1
             self._copies[copy.number] = copy
@@ -214,6 +222,20 @@ class HostStage(Stage):
             copy.wait()
             if copy.error is not None:
                 raise RuntimeError(f"save_on_cpu: the copy to the host failed: {copy.error}") from copy.error
+
+    def give_up_memory(self) -> None:
+        """Let go of memory of devices (note, rule 6). Not for users: a pool asks for it."""
+        if not self._lock.acquire(blocking=False):
+            return  # whoever has it may be waiting for the pool that asks
+        try:
+            for copy in list(self._copies.values()):
+                copy.ahead = None
+                copy.wait()
+            for coming in self._coming:
+                coming.wait()
+            self._coming.clear()
+        finally:
+            self._lock.release()
 
     def synchronize(self) -> None:
         with self._lock:
@@ -275,6 +297,21 @@ class HostStage(Stage):
         if self.pinned is not None and self.pinned.plain_bytes:
             plain = f"{self.pinned.plain_bytes:,} bytes, which were beyond the limit of pinned memory"
             yield f"cpu, pin_memory=True: for {plain}"
+
+
+_stages: weakref.WeakSet[HostStage] = weakref.WeakSet()
+
+
+def _have_asked_for_memory(device: Device, stage: HostStage) -> None:
+    """Have a device's pool ask a stage before it refuses something."""
+    _stages.add(stage)
+    if _give_up_memory not in pool(device).evictors:
+        pool(device).evictors.append(_give_up_memory)
+
+
+def _give_up_memory(nbytes: int) -> None:
+    for stage in list(_stages):
+        stage.give_up_memory()
 
 
 def _has_room(device: Device, nbytes: int) -> bool:

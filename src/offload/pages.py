@@ -34,6 +34,7 @@ def lease_pages(nbytes: int, category: str) -> HostArray:
     array: HostArray = pool(CPU).lease((size,), _BYTE, category)[0]
     if is_aligned(array):
         return array
+    del array  # never both at a time
     array = pool(CPU).lease((size + PAGE,), _BYTE, category)[0]
     offset = -array.ctypes.data % PAGE
     return array[offset : offset + size]

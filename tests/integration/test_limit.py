@@ -56,7 +56,8 @@ def test_a_step_runs_under_its_peak_and_not_under_less(name: str, tmp_path: Path
     weights = {name: p.detach().numpy().copy() for name, p in training.model.named_parameters()}
     state = stowgrad.get_rng_state()
 
-    set_limit(peak - (peak - base) // 10)  # a tenth of what a step takes above weights, gradients and states
+    # Half of what a step takes above weights, gradients and states: more than the disk policy has lent to its threads.
+    set_limit(peak - (peak - base) // 2)
     with pytest.raises(MemoryBudgetError) as caught:
         training.step()
     assert caught.value.limit == get_limit()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import stowgrad
-from stowgrad.memory import pool
+from stowgrad.memory import MemoryBudgetError, pool
 from stowgrad.offload import arena, file, save_on_disk
 from stowgrad.offload.worker import Worker
 
@@ -313,6 +313,27 @@ def test_what_the_pass_left_behind_makes_room(tmp_path):
     handles[2].load()
     extents = [handle._piece.payload.buffers[0] for handle in handles]
     assert [number for number in range(20) if extents[number].ahead is not None] == [0, 1]
+
+
+def test_memory_that_is_lent_comes_back_before_anything_is_refused(tmp_path, monkeypatch):
+    policy = on_disk(tmp_path, staging="1 MiB")
+    handles = [save(policy, leased(np.full(20000, float(number)))) for number in range(20)]
+    policy.synchronize()
+    handles[19].load()
+    policy.arena._reader.drain()
+    gate = Gate(policy.arena.file.write)
+    monkeypatch.setattr(policy.arena.file, "write", gate)
+    handles.append(save(policy, leased(np.full(20000, 20.0))))
+    threading.Timer(0.1, gate.open.set).start()
+    of = pool("cpu")
+    try:
+        of.set_limit(of.held_bytes())
+        leased(np.zeros(130_000))  # the six values that were read ahead, and the one that is being written
+        with pytest.raises(MemoryBudgetError):
+            leased(np.zeros(300_000))
+    finally:
+        of.set_limit(None)
+    assert [handle.load()[0] for handle in handles] == list(range(21))
 
 
 def test_damage_that_is_read_ahead_is_raised_where_the_value_is_read(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stowgrad
-from stowgrad.memory import memory_allocated, pool, storage_of
+from stowgrad.memory import MemoryBudgetError, memory_allocated, pool, storage_of
 from stowgrad.offload import save_on_cpu, save_on_disk, streams
 from stowgrad.offload.streams import SimStream
 
@@ -169,6 +169,26 @@ def test_values_come_back_before_they_are_needed():
     assert copies[10].ahead is not None
     handles[3].load()
     assert [number for number in range(12) if copies[number].ahead is not None] == [0, 1, 2]
+
+
+def test_memory_of_copies_under_way_comes_back_before_anything_is_refused(gate):
+    gate.open.set()
+    policy = save_on_cpu(window=40_000)
+    handles = [save(policy, value(start=number)) for number in range(12)]
+    policy.synchronize()
+    handles[11].load()  # copies five of the others back
+    gate.open.clear()
+    handles.append(save(policy, value(start=12)))
+    threading.Timer(0.1, gate.open.set).start()
+    of = pool("sim:0")
+    try:
+        of.set_limit(of.held_bytes())
+        value(6000)
+        with pytest.raises(MemoryBudgetError):
+            value(12_000)
+    finally:
+        of.set_limit(None)
+    assert [handle.load()[0] for handle in handles] == list(range(13))
 
 
 def test_copies_in_that_fail_are_made_again(gate):
