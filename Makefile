@@ -30,7 +30,7 @@ demo: $(VENV)/.base
 test: $(VENV)/.test
 	$(RUN) -m pytest -n auto -m "not slow and not oracle"
 	$(RUN) -m pytest --doctest-modules stowgrad
-	$(RUN) -m pytest --doctest-glob="*.md" README.md docs/numpy-programs.md
+	$(RUN) -m pytest --doctest-glob="*.md" README.md docs/numpy-programs.md docs/random.md docs/checkpointing.md
 
 test-oracle: $(ORACLE_VENV)/.test
 	$(RUN_ORACLE) -m pytest -n auto tests/oracle -m "oracle and not slow"
@@ -38,7 +38,7 @@ test-oracle: $(ORACLE_VENV)/.test
 test-all: $(ORACLE_VENV)/.test
 	$(RUN_ORACLE) -m pytest
 	$(RUN_ORACLE) -m pytest --doctest-modules stowgrad
-	$(RUN_ORACLE) -m pytest --doctest-glob="*.md" README.md docs/numpy-programs.md
+	$(RUN_ORACLE) -m pytest --doctest-glob="*.md" README.md docs/numpy-programs.md docs/random.md docs/checkpointing.md
 
 lint: $(VENV)/.lint
 	$(RUN) -m ruff check .
@@ -55,6 +55,7 @@ types: $(VENV)/.lint
 bench: $(ORACLE_VENV)/.bench
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(RUN_ORACLE) benchmarks/run.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(RUN_ORACLE) benchmarks/heat.py
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(RUN_ORACLE) benchmarks/mlp.py
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(RUN_ORACLE) benchmarks/op_table.py
 
 clean:

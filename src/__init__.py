@@ -49,6 +49,7 @@ from .autograd.creation import (
     empty_permuted,
     empty_strided,
     eye,
+    from_dlpack,
     from_numpy,
     frombuffer,
     full,
@@ -73,6 +74,7 @@ from .autograd.creation import (
     set_default_device,
     strided,
     tensor,
+    to_dlpack,
     zeros,
     zeros_like,
 )
@@ -134,8 +136,8 @@ from .autograd.random import (
     seed,
     set_rng_state,
 )
+from .autograd.size import Size
 from .func import grad, jacobian, value_and_grad, vjp
-from .interop import from_dlpack
 from .kernels import get_num_threads, set_num_threads
 from .memory import Device as device  # noqa: N813  # PyTorch's name
 
@@ -151,6 +153,7 @@ except _metadata.PackageNotFoundError:  # a checkout that is not installed
 
 __all__ = [
     "Generator",
+    "Size",
     "Tensor",
     "__version__",
     "amp",
@@ -278,6 +281,7 @@ __all__ = [
     "special",
     "strided",
     "tensor",
+    "to_dlpack",
     "uint8",
     "uint16",
     "uint32",

@@ -40,12 +40,15 @@ def test_a_statement_that_is_tested_applies(monkeypatch: pytest.MonkeyPatch):
     ("comment", "numbers"),
     [
         ("# spec 1.1", {"1.1"}),
-        ("# case G5, spec 7.21, P9", {"7.21"}),
+        ("# case G5, spec 7.21, P9", {"7.21", "G5", "P9"}),
+        ("# P11, cases E1, E2; PyTorch 2.13: only arguments are", {"P11", "E1", "E2"}),
+        ("# spec P12, 9.8", {"P12", "9.8"}),
         ("# spec 2.1, 2.2", {"2.1", "2.2"}),
         ("# spec 2.1 2.2", {"2.1", "2.2"}),
         ("# spec 2.1 to 2.16", set()),
         ("# spec 1.1-1.6", set()),
-        ("# P16 over 2.3", set()),
+        ("# P16 over 2.3", {"P16"}),
+        ("# a case that is E4", set()),
         ("# the specification 1.1", set()),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..memory import CPU, SMALL_BYTES, Device, events
-from .dispatch import cpu_pool
+from .dispatch import FLOAT32, FLOAT64, cpu_pool
 from .record import Do
 
 known: dict[Device, Do] = {}
@@ -23,7 +23,7 @@ def do_on(device: Device) -> Do:
     """The function that runs ops on arrays of a device."""
     found = known.get(device)
     if found is None:
-        found = known[device] = _do_on_cpu if device is CPU else _make(device)
+        found = known[device] = _make_for_the_cpu() if device is CPU else _make(device)
     return found
 
 
@@ -34,24 +34,36 @@ def _make(device: Device) -> Do:
     return do
 
 
-def _do_on_cpu(op: Any, x: Any, y: Any = _ABSENT, *others: Any) -> Any:
-    small = op.small
-    if small is None or type(x) is not ndarray or x.nbytes >= SMALL_BYTES or not x.ndim or events.observers:
+def _make_for_the_cpu() -> Do:
+    adopt = cpu_pool().adopt_small
+
+    def do(op: Any, x: Any, y: Any = _ABSENT, *others: Any) -> Any:
+        small = op.small
+        if small is not None and type(x) is ndarray and not events.observers:
+            dtype = x.dtype
+            # Of the narrow floats NumPy would make float32, where a Python number is the other operand.
+            if (dtype is FLOAT32 or dtype is FLOAT64) and x.nbytes < SMALL_BYTES and x.ndim:
+                if y is _ABSENT:
+                    result = small(x)
+                    adopt(result, "temporary")
+                    return result
+                # NumPy's own numbers are not among them: float32 times one of its float64 would be float64.
+                if (y.nbytes < SMALL_BYTES and y.ndim if type(y) is ndarray else type(y) in _NUMBERS) and (
+                    not others or _all_small(others)
+                ):
+                    result = small(x, y, *others) if others else small(x, y)
+                    adopt(result, "temporary")
+                    return result
         return op.run_arrays(CPU, *((x,) if y is _ABSENT else (x, y, *others)))
-    if x.dtype.kind == "V":  # NumPy makes float32 of a bfloat16 and a Python number
-        return op.run_arrays(CPU, *((x,) if y is _ABSENT else (x, y, *others)))
-    if y is _ABSENT:
-        result = small(x)
-    elif type(y) is ndarray and (y.nbytes >= SMALL_BYTES or not y.ndim):
-        return op.run_arrays(CPU, x, y, *others)
-    elif others:
-        if any(type(other) is ndarray and (other.nbytes >= SMALL_BYTES or not other.ndim) for other in others):
-            return op.run_arrays(CPU, x, y, *others)
-        result = small(x, y, *others)
-    else:
-        result = small(x, y)
-    cpu_pool().adopt_small(result, "temporary")
-    return result
+
+    return do
+
+
+_NUMBERS = (float, int)
+
+
+def _all_small(values: tuple[Any, ...]) -> bool:
+    return not any(type(value) is ndarray and (value.nbytes >= SMALL_BYTES or not value.ndim) for value in values)
 
 
 def do_on_tensors(op: Any, *args: Any) -> Any:

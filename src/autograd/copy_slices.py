@@ -161,8 +161,12 @@ class _Reader:
 
 
 def _through(do: Do, node: CopySlices, formula: Any, values: Any, grad: Any) -> tuple[Any, ...]:
-    results = formula(do, node.inner, values, node.put.take(do, grad))
-    base = do(node.put, grad, results[node.position]) if node.needs_grad[0] else None
+    part = node.put.take(do, grad)
+    results = formula(do, node.inner, values, part)
+    base = results[node.position] if node.needs_grad[0] else None
+    if node.needs_grad[0]:
+        # An op that adds hands the part on as it got it: put back, it makes the gradient that there was.
+        base = grad if base is part else do(node.put, grad, base)
     return base, *_without(tuple(results), node.position)
 
 

@@ -5,7 +5,9 @@ NOTE [ The path of an op ]
 2. ``infer`` says what comes out; the pool leases it (the limit acts here); the kernel fills it.
 3. Only then the result is wrapped and, if anything requires grad, recorded: values are saved after the kernel has
    written them, and if saving fails, the result is dropped and nothing has changed.
-4. Small element-wise work on the CPU takes a shorter way through the same steps: NumPy allocates the result, which the
+4. An error leaves the results, what was cast and what was saved behind: the frames that held them are cleared. Only the
+   operands stay, in the frames through which the op was called.
+5. Small element-wise work on the CPU takes a shorter way through the same steps: NumPy allocates the result, which the
    pool adopts.
 """
 
@@ -19,8 +21,9 @@ import numpy as np
 from ..kernels import backend
 from ..memory import CPU, META, SMALL_BYTES, Device, MemoryPool, Storage, events, pool
 from ..saved_tensors.hooks import saved_tensors_hooks
-from ..saved_tensors.saved_variable import NO_HOOKS, Edge, SavedVariable, packed_variable
-from ..saved_tensors.state import current, set_state
+from ..saved_tensors.saved_variable import NO_HOOKS, Edge, SavedVariable, packed_by_a_pair
+from ..saved_tensors.state import State, current, set_state
+from .frames import clear_own_frames
 from .node import NO_EDGE, Node, gradient_edge, next_number
 from .record import Record
 from .variable import Variable
@@ -36,14 +39,19 @@ class Op(Record):
     Attributes:
         small: what computes the op on small arrays of the CPU and returns a new array: NumPy's ufunc, or (for what
             only backward uses) a few of them; None where small arrays go the long way too.
+        small_marked: the same of an op with auxiliary results: returns all results (`whole.apply_alone`).
     """
 
     small: Any = None
+    small_marked: Any = None
 
     def run_arrays(self, device: Device, *args: Any) -> Any:
         """Compute on arrays of a device, recording nothing: what formulas of other ops call in backward."""
-        with events.span("op", self.name, self):
+        if not events.observers:
             results = execute(self, device, list(args), "temporary")
+        else:
+            with events.span("op", self.name, self):
+                results = execute(self, device, list(args), "temporary")
         return results[0][0] if self.outputs == 1 else tuple([array for array, _ in results[: self.outputs]])
 
     def __call__(self, *args: Any) -> Any:
@@ -52,12 +60,17 @@ class Op(Record):
 
 def apply(op: Record, *args: Any) -> Any:
     """Run an op on tensors (first) and attributes (after them), and record it if a gradient may be asked for."""
-    if cast_arguments is not None:
-        args = cast_arguments(op, args)
-    if not events.observers:
-        return _apply(op, *args)
-    with events.span("op", op.name, op):
-        return _apply(op, *args)
+    try:
+        if cast_arguments is not None:
+            args = cast_arguments(op, args)
+        if not events.observers:
+            return _apply(op, *args)
+        with events.span("op", op.name, op):
+            return _apply(op, *args)
+    except BaseException as error:  # costs nothing where there is none
+        args = ()
+        clear_own_frames(error)
+        raise
 
 
 def _apply(op: Record, *args: Any) -> Any:
@@ -206,6 +219,8 @@ def common_device(name: str, tensors: tuple[Any, ...]) -> Device:
 # -- small element-wise work on the CPU ------------------------------------------------------------------------------
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+# Which operands need gradients, at hand: what is made for each op anew, the collector looks at anew.
+_FIRST, _SECOND, _BOTH = (True, False), (False, True), (True, True)
 _cpu: MemoryPool | None = None
 _new = object.__new__
 
@@ -219,7 +234,7 @@ def cpu_pool() -> MemoryPool:
 
 
 def small_unary(op: Op, x: Any) -> Any:
-    """The short way (note, rule 4) of an op on one operand; None where it does not apply."""
+    """The short way (note, rule 5) of an op on one operand; None where it does not apply."""
     a = x._array
     dtype = a.dtype
     if a.nbytes >= SMALL_BYTES or (dtype is not FLOAT32 and dtype is not FLOAT64) or not a.ndim:
@@ -231,14 +246,19 @@ def small_unary(op: Op, x: Any) -> Any:
     if x._requires_grad and state.grad_enabled:
         node = x._grad_fn
         edge = (node, x._output_nr) if node is not None else gradient_edge(x)
-        _record_small(op, (True,), (edge,), (x,), out, state.hooks)
+        try:
+            _record_small(op, (True,), (edge,), (x,), out, state)
+        except BaseException as error:  # note, rule 4
+            out = None
+            clear_own_frames(error)
+            raise
     elif state.inference:
         out._storage.mark_inference()
     return out
 
 
 def small_binary(op: Op, x: Any, y: Any) -> Any:
-    """The short way (note, rule 4) of an op on two operands; None where it does not apply."""
+    """The short way (note, rule 5) of an op on two operands; None where it does not apply."""
     a, b = x._array, y._array
     dtype, ndim = a.dtype, a.ndim
     if a.nbytes >= SMALL_BYTES or a.shape != b.shape or dtype is not b.dtype:
@@ -258,7 +278,13 @@ def small_binary(op: Op, x: Any, y: Any) -> Any:
         if needs_y:
             node = y._grad_fn
             edge_y = (node, y._output_nr) if node is not None else gradient_edge(y)
-        _record_small(op, (needs_x, needs_y), (edge_x, edge_y), (x, y), out, state.hooks)
+        needs = (_BOTH if needs_y else _FIRST) if needs_x else _SECOND
+        try:
+            _record_small(op, needs, (edge_x, edge_y), (x, y), out, state)
+        except BaseException as error:  # note, rule 4
+            out = None
+            clear_own_frames(error)
+            raise
     elif state.inference:
         out._storage.mark_inference()
     return out
@@ -276,7 +302,7 @@ def _adopted(source: MemoryPool, array: Any) -> Any:
 
 
 def _record_small(
-    op: Op, needs: tuple[bool, ...], edges: tuple[Edge, ...], inputs: tuple[Any, ...], out: Any, hooks: Any
+    op: Op, needs: tuple[bool, ...], edges: tuple[Edge, ...], inputs: tuple[Any, ...], out: Any, state: State
 ) -> None:
     """`record` without what small element-wise work does not have: other outputs, attributes, devices, observers."""
     node = Node()
@@ -289,7 +315,9 @@ def _record_small(
     node.next_edges = edges
     if not op.saves:
         node.saved_variables = ()
-    elif not hooks:
+    elif state.hooks:
+        node.saved_variables = _packed_small(op, needs, edges, inputs, out, state)
+    else:
         saves: list[SavedVariable | None] = []
         for slot in op.plan(needs):
             if slot is None:
@@ -300,37 +328,29 @@ def _record_small(
                 edge = edges[slot.position]
                 saves.append(SavedVariable(inputs[slot.position], edge if edge[0] is not None else None, -1))
         node.saved_variables = tuple(saves)
-    else:
-        node.saved_variables = _packed_small(op, needs, edges, inputs, out, hooks)
     node.sequence_nr = next_number()
     out._grad_fn, out._requires_grad = node, True
 
 
 def _packed_small(
-    op: Op, needs: tuple[bool, ...], edges: tuple[Edge, ...], inputs: tuple[Any, ...], out: Any, hooks: Any
+    op: Op, needs: tuple[bool, ...], edges: tuple[Edge, ...], inputs: tuple[Any, ...], out: Any, state: State
 ) -> tuple[SavedVariable | None, ...]:
     """What the active hooks make of the values that a node keeps; a raw pair alone is called without detours."""
-    saves: list[SavedVariable | None] = []
-    pair = hooks[-1] if len(hooks) == 1 and type(hooks[-1]) is saved_tensors_hooks else None
-    state = current()
-    try:
-        if pair is not None:
+    plan, hooks = op.plan(needs), state.hooks
+    if len(hooks) == 1 and type(hooks[0]) is saved_tensors_hooks:
+        try:
             set_state(NO_HOOKS)
-        for slot in op.plan(needs):
-            if slot is None:
-                saves.append(None)
-                continue
-            value, edge, number = out, None, 0
-            if not slot.output:
-                value, number, edge = inputs[slot.position], -1, edges[slot.position]
-                if edge[0] is None:
-                    edge = None
-            if pair is not None:
-                saves.append(packed_variable(value, edge, number, pair, op.name, slot.name))
-            else:
-                saved = SavedVariable(value, edge, number)
-                saved.pack(value, op.name, slot.name)
-                saves.append(saved)
-    finally:
-        set_state(state)
+            return packed_by_a_pair(hooks[0], plan, inputs, edges, out, op.name)
+        finally:
+            set_state(state)
+    saves: list[SavedVariable | None] = []
+    for slot in plan:
+        if slot is None:
+            saves.append(None)
+            continue
+        edge = NO_EDGE if slot.output else edges[slot.position]
+        value, number = (out, 0) if slot.output else (inputs[slot.position], -1)
+        saved = SavedVariable(value, edge if edge[0] is not None else None, number)
+        saved.pack(value, op.name, slot.name)
+        saves.append(saved)
     return tuple(saves)

@@ -8,7 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .ops.promotion import bfloat16, category, combined, get_default_dtype, number_dtype, promote
+from .ops.promotion import FLOAT8, bfloat16, category, combined, get_default_dtype, number_dtype, promote
+from .queries import dtype_of
 from .variable import Variable
 
 dtype = np.dtype
@@ -196,11 +197,41 @@ def is_tensor(obj: Any) -> bool:
 
 
 def is_floating_point(input: Any) -> bool:
-    """Whether a tensor's dtype is a floating-point one.
+    """Whether a tensor's dtype (or a dtype, for which PyTorch has an attribute) is a floating-point one.
 
     Raises:
-        TypeError: if it is no tensor.
+        TypeError: if it is neither.
+
+    >>> is_floating_point(bfloat16)
+    True
     """
-    if not isinstance(input, Variable):
-        raise TypeError(f"is_floating_point(): argument 'input' must be Tensor, not {type(input).__name__}")
-    return category(input._array.dtype) == 2
+    return category(dtype_of("is_floating_point", input)) == 2
+
+
+def to_real(dtype: Any) -> np.dtype[Any]:
+    """The dtype of the parts of a complex one; any other itself.
+
+    >>> to_real(complex64).name
+    'float32'
+    """
+    kind: np.dtype[Any] = np.dtype(dtype)
+    if kind.kind != "c":
+        return kind
+    return float32 if kind == complex64 else float64
+
+
+def to_complex(dtype: Any) -> np.dtype[Any]:
+    """The complex dtype whose parts are of a dtype (of halves: of float32), a complex one itself.
+
+    Raises:
+        RuntimeError: for integers, bools and 8-bit floats.
+
+    >>> to_complex(float64).name
+    'complex128'
+    """
+    kind: np.dtype[Any] = np.dtype(dtype)
+    if kind.kind == "c":
+        return kind
+    if category(kind) < 2 or kind in FLOAT8:
+        raise RuntimeError(f"to_complex(): there are no complex numbers of {kind}")
+    return combined(kind, complex64)

@@ -102,7 +102,7 @@ class GraphTask:
         try:
             try:
                 _running.set(self)
-                set_state(state.with_grad(self.values.recorded))
+                set_state(state.with_grad(True) if self.values.recorded else state.for_pass())
                 if events.observers:
                     with events.span("phase", "backward"):
                         self._run_all(roots)
@@ -124,7 +124,7 @@ class GraphTask:
         while self._ready:
             self._run_part()
         while self.callbacks:
-            self.callbacks.popleft()()
+            self.values.call(self.callbacks.popleft())
 
     def wanted_of(self, node: Any) -> tuple[bool, ...]:
         """For each input of a node, whether this pass uses its gradient."""
@@ -153,12 +153,8 @@ class GraphTask:
             self._deposit(node, number, gradient)
         roots.clear()  # the first node's gradients are freed when it has run, like the others'
         for node in self._roots:
-            if self._dependencies[node]:
-                continue
-            if node.accumulates_into is None:
-                heapq.heappush(self._ready, (-node.sequence_nr, node))
-            else:
-                self._leaf_is_ready(node)
+            if not self._dependencies[node]:
+                self._queue(node)
 
     def _forget(self) -> None:
         self._buffers.clear()
@@ -173,6 +169,16 @@ class GraphTask:
         self._ready.clear()
 
     # -- the loop -----------------------------------------------------------------------------------------------------
+
+    def _queue(self, *nodes: Any) -> None:
+        """Nodes are ready (None stands for nothing)."""
+        for node in nodes:
+            if node is None:
+                continue
+            if node.accumulates_into is None:
+                heapq.heappush(self._ready, (-node.sequence_nr, node))
+            else:
+                self._leaf_is_ready(node)
 
     def _leaf_is_ready(self, node: AccumulateGrad) -> None:
         """All gradients of a leaf have arrived: it is its turn at once, but on the thread of its device."""
@@ -201,13 +207,12 @@ class GraphTask:
         ready, buffers, owned, by_node = self._ready, self._buffers, self._owned, self._by_node
         dependencies, needed, values, keep = self._dependencies, self._needed, self.values, self.keep_graph
         run, push, pop = values.run, heapq.heappush, heapq.heappop
-        node = None
+        node = following = None
         try:
-            while ready:
-                entry = pop(ready)
-                node = entry[-1]
+            while ready or following is not None:
+                node, following = following if following is not None else pop(ready)[-1], None
                 if node.run_device is not device:
-                    push(ready, entry)
+                    push(ready, (-node.sequence_nr, next(_ties), node))
                     return
                 gradients = buffers.pop(node, None) or [None] * node.num_outputs
                 hooks = node.node_hooks
@@ -237,10 +242,11 @@ class GraphTask:
                             self._deposit(successor, number, gradient)
                     dependencies[successor] = count = dependencies[successor] - 1
                     if count == 0:
-                        if successor.accumulates_into is None:
-                            push(ready, (-successor.sequence_nr, successor))
+                        if following is None and not ready and successor.accumulates_into is None:
+                            following = successor  # the only one that is ready: past the queue
                         else:
-                            self._leaf_is_ready(successor)
+                            self._queue(following, successor)
+                            following = None
         except Exception as error:
             self._note(error, node)
             raise
@@ -327,7 +333,7 @@ class GraphTask:
             if gradients[0] is not None and leaf._requires_grad:
                 self._accumulate(meta, gradients[0], owned)
             if meta.post_hooks:
-                call_post_accumulate_hooks(leaf, meta)
+                call_post_accumulate_hooks(self.values, leaf, meta)
             if hooks is not None:
                 call_post_hooks(self.values, node, (), gradients)
         except Exception as error:

@@ -11,6 +11,7 @@ from typing import Any
 from ..memory import events
 from ..saved_tensors.saved_variable import SavedVariable
 from ..saved_tensors.state import Under, current
+from .frames import leaves_no_tensors
 from .function_node import FunctionNode, FunctionRecord
 from .history import check_history, rebase
 from .node import NO_EDGE, gradient_edge, next_number
@@ -104,6 +105,7 @@ class Function(metaclass=_FunctionType):
         )
 
     @classmethod
+    @leaves_no_tensors
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward`` and record it.
 
@@ -116,19 +118,21 @@ class Function(metaclass=_FunctionType):
         if in_two_steps:
             args, kwargs = cls._record.bound(args, kwargs), {}
         node = FunctionNode(cls._record, args)
-        with events.span("op", cls.__name__, cls._record):
-            with Under(grad_enabled=False):
-                if in_two_steps:
-                    result = cls.forward(*args)
-                    cls.setup_context(node, args, result)
-                else:
-                    result = cls.forward(node, *args, **kwargs)
-            outputs = tuple(result) if isinstance(result, tuple | list) else (result,)
-            _check_dirty(node, args, outputs)
-            wrapped = _own_outputs(node, args, outputs)
-            if current().grad_enabled and True in node.needs_grad:
-                _record(node, args, outputs, wrapped)
-        node.forget_forward()
+        try:
+            with events.span("op", cls.__name__, cls._record):
+                with Under(grad_enabled=False):
+                    if in_two_steps:
+                        result = cls.forward(*args)
+                        cls.setup_context(node, args, result)
+                    else:
+                        result = cls.forward(node, *args, **kwargs)
+                outputs = tuple(result) if isinstance(result, tuple | list) else (result,)
+                _check_dirty(node, args, outputs)
+                wrapped = _own_outputs(node, args, outputs)
+                if current().grad_enabled and True in node.needs_grad:
+                    _record(node, args, outputs, wrapped)
+        finally:  # after an error, too: what was to be saved may have the node as its history by then
+            node.forget_forward()
         if isinstance(result, tuple):
             return wrapped
         return list(wrapped) if isinstance(result, list) else wrapped[0]
@@ -200,9 +204,10 @@ def _record(node: FunctionNode, args: tuple[Any, ...], outputs: tuple[Any, ...],
     node._output_specs = tuple(
         (out._array.shape, out._array.dtype) if isinstance(out, Variable) else None for out in wrapped
     )
-    node.saved_variables = tuple(
-        [_save(node, number, value, args, outputs) for number, value in enumerate(node._to_save)]
-    )
+    saved = []
+    for number, value in enumerate(node._to_save):  # no comprehension: its frame, which an error keeps, would hold all
+        saved.append(_save(node, number, value, args, outputs))
+    node.saved_variables = tuple(saved)
     node.sequence_nr = next_number()
     if node.record.boxed:
         node.ensure_hooks()  # the engine's short way holds gradients until the node has run

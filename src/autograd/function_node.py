@@ -12,7 +12,7 @@ import numpy as np
 from ..kernels import backend
 from ..memory import META, Device, pool, storage_of
 from ..saved_tensors.saved_variable import Edge, SavedVariable
-from ..saved_tensors.state import Under
+from ..saved_tensors.state import call_outside
 from .copy_slices import CopySlices
 from .engine import current_task
 from .node import Node
@@ -72,8 +72,7 @@ class FunctionRecord:
         for number in range(len(given)):
             if given[number] is not None:
                 given[number] = wrap(given[number], storage_of(given[number]))
-        with Under(grad_enabled=False):
-            results = node.run(given)
+        results = call_outside(node.run, given)
         return tuple([None if result is None else result._array for result in results])
 
     def formula(self, do: Do, node: FunctionNode, saved: Any, *grads: Any) -> tuple[Any, ...]:

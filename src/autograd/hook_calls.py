@@ -71,7 +71,7 @@ def _as_gradients(values: Any, tensors: tuple[Any, ...]) -> list[Any]:
 def call_tensor_hook(values: Any, hook: Any, gradient: Any, node: Any) -> Any:
     """What a tensor hook makes of a gradient."""
     given = None if gradient is None else values.tensor(gradient)
-    changed = checked(hook(given), given, f"a tensor hook on {node.name()}")
+    changed = checked(values.call(hook, given), given, f"a tensor hook on {node.name()}")
     return gradient if changed is None else values.of(changed)
 
 
@@ -79,7 +79,7 @@ def call_pre_hooks(values: Any, node: Any, gradients: list[Any]) -> list[Any]:
     """What the pre-hooks of a node make of the gradients that it is about to get."""
     for hook in tuple(node.node_hooks.pre.values()):
         given = _as_tensors(values, gradients)
-        result = hook(given)
+        result = values.call(hook, given)
         if result is not None:
             gradients = _as_gradients(values, _replaced(result, given, f"a pre-hook on {node.name()}"))
     return gradients
@@ -89,20 +89,20 @@ def call_post_hooks(values: Any, node: Any, results: Sequence[Any], gradients: l
     """What the post-hooks of a node make of what it has computed."""
     for hook in tuple(node.node_hooks.post.values()):
         given = _as_tensors(values, results)
-        result = hook(given, _as_tensors(values, gradients))
+        result = values.call(hook, given, _as_tensors(values, gradients))
         if result is not None:
             results = _as_gradients(values, _replaced(result, given, f"a hook on {node.name()}"))
     return results
 
 
-def call_post_accumulate_hooks(leaf: Any, meta: Metadata) -> None:
+def call_post_accumulate_hooks(values: Any, leaf: Any, meta: Metadata) -> None:
     """Tell those who wait for a leaf's gradient that it is there.
 
     Raises:
         TypeError: if one returns something.
     """
     for hook in tuple((meta.post_hooks or {}).values()):
-        result = hook(leaf)
+        result = values.call(hook, leaf)
         if result is not None:
             raise TypeError(
                 f"a post-accumulate-grad hook must return None, got {type(result).__name__}: change .grad itself"

@@ -115,7 +115,9 @@ def setitem(tensor: Any, key: Any, value: Any) -> None:
         array = np.asarray(value).astype(dtype)
         value = Variable._tensor_class._wrap(*copy_array_to(array, tensor._storage.device, "temporary"))
     if all(_is_basic(part) for part in keys):
-        _assign(_basic_target(tensor, tuple([_plain(part) for part in keys]), value), value)
+        target = _basic_target(tensor, tuple([_plain(part) for part in keys]), value)
+        if not inplace.is_written_already(target, value):
+            _assign(target, value)
     elif isinstance(value, Variable) and value._array.dtype != dtype:
         raise RuntimeError(
             f"Index put requires the source and destination dtypes match, got {dtype} for the destination and"

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..kernels import backend
-from ..memory import META, Device, events, pool
+from ..memory import CPU, META, Device, events, pool
+from ..memory.storage import UserStorage
 from ..saved_tensors.mutation import before_write
 from ..saved_tensors.state import current
 from .arrays import overlaps_itself
@@ -31,7 +32,7 @@ from .ops.overwrite import CopyInto, Overwrite
 from .ops.pointwise import Binary, Unary
 from .ops.pointwise import number as as_operand
 from .ops.promotion import category
-from .random import Generator, default_generator
+from .random import Generator, chosen
 from .record import Record, Slot, Spec, broadcast_shapes
 from .variable import Variable
 from .view_op import view_of
@@ -61,6 +62,11 @@ def check_writable(name: str, target: Any, *operands: Any) -> None:
         raise RuntimeError(
             f"{name}: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to"
             " get a normal tensor before doing inplace update."
+        )
+    if type(target._storage) is UserStorage and target._storage.device is CPU and not target._array.flags.writeable:
+        raise RuntimeError(
+            f"{name}: the memory of the tensor is marked as one that must not be written (a NumPy array that is not"
+            " writeable, or another library's); clone() the tensor first"
         )
     if overlaps_itself(target._array) and target._storage.device is not META:
         raise RuntimeError(
@@ -209,7 +215,8 @@ def _run_into(
     auxiliary = [source.lease(*spec, category="activation") for spec in specs[1:]]
     if device is not META:
         k = backend(device.type)
-        direct = not aliased and dtype == target.dtype and target.flags.c_contiguous
+        strided = getattr(op, "plain", False) and device is CPU
+        direct = not aliased and dtype == target.dtype and (strided or target.flags.c_contiguous)
         for value in args:
             if getattr(value, "dtype", dtype) not in (dtype, _BOOL):
                 direct = False
@@ -340,6 +347,31 @@ def copy_(target: Any, source: Any) -> Any:
     return write(_copy_into, (target, source), 0, lambda: (values.shape, values.dtype, source._storage.device), fill)
 
 
+def is_written_already(target: Any, source: Any) -> bool:
+    """Whether copying would change neither values nor history, as at the end of ``x[1:] += y``; the version counts.
+
+    That is so where ``source`` looks at the same elements through the same base, which knows it, and has no hooks.
+
+    Raises:
+        RuntimeError: if the target may not be written.
+    """
+    if not isinstance(source, Variable) or source._storage is not target._storage or current().followers:
+        return False
+    a, b = source._array, target._array
+    if a.shape != b.shape or a.strides != b.strides or a.dtype != b.dtype or _address(a) != _address(b):
+        return False
+    if is_recorded(target, source):
+        view, other = view_of(source), view_of(target)
+        if view is None or other is None or view.base is not other.base or view.origin is not None:
+            return False
+        node = source._grad_fn
+        if node is None or node.node_hooks is not None:
+            return False
+    check_writable("copy_", target, source)
+    target._storage.version += 1
+    return True
+
+
 def fill_(target: Any, value: Any, name: str = "fill") -> Any:
     """Fill a tensor with a number, or with a tensor of no dimension."""
     if isinstance(value, Variable):
@@ -409,7 +441,7 @@ def checked_fill_value(name: str, target: Any, mask: Any, value: Any) -> Any:
 def random_(name: str, target: Any, draw: str, generator: Generator | None, **keywords: float) -> Any:
     """Fill a tensor with random numbers, by the kernel called ``draw``; a complex one part by part."""
     check_writable(name, target)
-    source = default_generator() if generator is None else generator
+    source = chosen(generator)
     array, device = target._array, target._storage.device
     parts = 2 if array.dtype.kind == "c" else 1
     key, counter = source.take(backend("cpu").counter_steps(parts * array.size))

@@ -1,27 +1,33 @@
-"""`Placed`: the gradient of a slice, which is zero outside of it, without the zeros."""
+"""`Placed`: a gradient that is cheaper to add to a sum that is there than to make whole: a slice's, or a rolled one."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..kernels import backend
 from ..memory import META, storage_of
 
 
-class Placed(NamedTuple):
-    """A gradient that belongs into a part of a larger one.
+class Placed:
+    """A gradient parts of which belong into places of a larger one, or of one of its own size.
 
-    The engine adds it to the sum that is there already: a full-size array is made once, not for each slice.
+    The engine adds it to the sum that is there already. So a full-size array of zeros is made once, not for each slice,
+    and what was rolled is added where it belongs without a copy.
 
     Attributes:
         gradient: an array.
-        index: where it belongs: integers, slices, ``...`` and None.
         shape: of the whole.
+        parts: pairs: where in the whole, and which part of the gradient. Indices: integers, slices, ``...`` and None.
+        covers: whether the parts cover the whole; otherwise there is one.
     """
 
-    gradient: Any
-    index: Any
-    shape: tuple[int, ...]
+    __slots__ = ("covers", "gradient", "parts", "shape")
+
+    def __init__(self, gradient: Any, shape: tuple[int, ...], parts: Any, *, covers: bool = False) -> None:
+        self.gradient = gradient
+        self.shape = shape
+        self.parts = parts
+        self.covers = covers
 
     def whole(self) -> Any:
         """The full-size gradient: zeros, with this one in its place."""
@@ -30,8 +36,11 @@ class Placed(NamedTuple):
         array, _ = storage.pool.lease(self.shape, self.gradient.dtype, "temporary")
         if storage.device is not META:
             k = backend(storage.device.type)
-            k.fill(array, 0)
-            k.copy(self.gradient, self._part(array))
+            if not self.covers:
+                for where, _ in self.parts:
+                    _clear_around(k, array, where)
+            for where, part in self.parts:
+                k.copy(_view(self.gradient, part), _view(array, where))
         return array
 
     def added_to(self, total: Any) -> None:
@@ -39,8 +48,25 @@ class Placed(NamedTuple):
         storage = storage_of(total)
         assert storage is not None, "gradients always lie in a pool"
         if storage.device is not META:
-            backend(storage.device.type).accumulate_(self.gradient, self._part(total))
+            k = backend(storage.device.type)
+            for where, part in self.parts:
+                k.accumulate_(_view(self.gradient, part), _view(total, where))
 
-    def _part(self, array: Any) -> Any:
-        """A view even where an integer for every dimension would give a number."""
-        return array[self.index if Ellipsis in self.index else (*self.index, ...)]
+
+def _clear_around(k: Any, array: Any, index: Any) -> None:
+    """Zeros outside of a part, or everywhere if the part is no block."""
+    if not all(isinstance(part, slice) and part.step in (None, 1) for part in index):
+        k.fill(array, 0)
+        return
+    lead: tuple[slice, ...] = ()
+    for size, part in zip(array.shape, index):
+        start, stop, _ = part.indices(size)
+        for outside in (slice(0, start), slice(max(start, stop), size)):
+            if outside.start < outside.stop:
+                k.fill(array[(*lead, outside)], 0)
+        lead = (*lead, slice(start, stop))
+
+
+def _view(array: Any, index: Any) -> Any:
+    """A view even where an integer for every dimension would give a number."""
+    return array[index if Ellipsis in index else (*index, ...)]

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..memory import META, as_device, storage_for_user
-from .ops.promotion import is_floating
+from ..memory import as_device, referable_array, storage_for_user
+from . import dlpack
+from .ops.promotion import is_numeric
 from .variable import Variable
 
 __all__ = ["NumpyProtocols", "constant", "use_protocols", "warn_of_element"]
@@ -76,17 +77,19 @@ class NumpyProtocols:
     ) -> Any:
         """A DLPack capsule over this tensor's memory, which stays in use (and counted) until the consumer lets go.
 
+        Args:
+            stream: of a CUDA tensor: the consumer's stream, by its address, which will wait for what is under way; 1 or
+                None for the default stream, -1 to leave waiting to the caller.
+            max_version: of the protocol, that the consumer knows; without it the capsule is of the former kind.
+            dl_device: where the memory is to be, by DLPack's numbers.
+            copy: True for memory that nobody else has, False for an error where a copy is needed.
+
         Raises:
-            BufferError: if the tensor requires grad, has a dtype that DLPack does not know, or is on the meta device.
+            BufferError: if the tensor requires grad, or has no memory that others could read.
+            ValueError: if a copy is needed and must not be made.
         """
         self._check_plain("Can't export tensors that require gradient, use tensor.detach()", BufferError)
-        if self.device is META:
-            raise BufferError("a tensor on the meta device has no memory to export")
-        if self.device.type == "cuda":
-            return self._array.__dlpack__(stream=stream)
-        if stream is not None:
-            raise BufferError(f"a {self.device} tensor has no stream; expected None, got {stream}")
-        return self._array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+        return dlpack.exported(self, dlpack.Wishes(stream, max_version, dl_device, copy))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """DLPack's number for the kind of device, and which of them it is.
@@ -94,10 +97,7 @@ class NumpyProtocols:
         Raises:
             BufferError: for the meta device, which has no memory.
         """
-        if self.device is META:
-            raise BufferError("a tensor on the meta device has no memory to export")
-        kind, number = self._array.__dlpack_device__()
-        return int(kind), int(number)
+        return dlpack.device_of(self)
 
     @property
     def __cuda_array_interface__(self) -> Any:
@@ -155,7 +155,7 @@ def constant(value: Any) -> Any:
                     "a masked array can't become a tensor, which has no mask; use value.filled() or value.data"
                 )
             value = value.view(np.ndarray)
-        if value.dtype.kind not in "biufc" and not is_floating(value.dtype):
+        if not is_numeric(value.dtype):
             raise TypeError(f"can't convert np.ndarray of type {value.dtype}; expected numbers or bools")
         if not value.dtype.isnative:
             value = value.astype(value.dtype.newbyteorder("="))
@@ -163,5 +163,6 @@ def constant(value: Any) -> Any:
     cupy = sys.modules.get("cupy")
     if cupy is not None and isinstance(value, cupy.ndarray):
         device = as_device(f"cuda:{value.data.device_id}")
+        value = referable_array(value)
         return Variable._tensor_class._wrap(value, storage_for_user(value, device))
     return value

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .variable import Variable
 
 
 def _tensor(name: str, input: Any) -> Any:
-    if not isinstance(input, Variable):
-        raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
+    check_tensors(name, input=input)
     return input
+
+
+def check_tensors(name: str, **arguments: Any) -> None:
+    """Raise TypeError unless all arguments, given by their names, are tensors."""
+    for argument, value in arguments.items():
+        if not isinstance(value, Variable):
+            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(value).__name__}")
+
+
+def dtype_of(name: str, input: Any) -> Any:
+    """The dtype of a tensor, or a dtype itself.
+
+    Raises:
+        TypeError: for anything else.
+    """
+    return input if isinstance(input, np.dtype) else _tensor(name, input)._array.dtype
 
 
 def numel(input: Any) -> int:
@@ -35,8 +52,8 @@ def is_same_size(input: Any, other: Any) -> bool:
 
 
 def is_signed(input: Any) -> bool:
-    """Whether the dtype has negative numbers."""
-    return _tensor("is_signed", input)._array.dtype.kind not in "bu"
+    """Whether the dtype (a tensor's, or given as it is) has negative numbers."""
+    return dtype_of("is_signed", input).kind not in "bu"
 
 
 def is_conj(input: Any) -> bool:

@@ -29,7 +29,8 @@ class Generator:
     """A stream of random numbers, like ``torch.Generator``; copies and pickles go on from where it is.
 
     Args:
-        device: accepted for PyTorch's sake; the numbers are the same on every device.
+        device: accepted for PyTorch's sake: one stream serves all devices. What a CUDA device makes of it are other
+            numbers than the host's, of the same distribution.
 
     >>> g = Generator().manual_seed(3)
     >>> g.take(4), g.take(4)
@@ -136,6 +137,19 @@ def default_generator() -> Generator:
         _defaults.generator = Generator().manual_seed(_seed + number * _STRIDE)
         _defaults.epoch = _epoch
     return _defaults.generator
+
+
+def chosen(generator: Any) -> Generator:
+    """The generator to draw from: the one that is given, or this thread's default.
+
+    Raises:
+        TypeError: if what is given is none.
+    """
+    if generator is None:
+        return default_generator()
+    if not isinstance(generator, Generator):
+        raise TypeError(f"argument 'generator' must be a stowgrad.Generator or None, not {type(generator).__name__}")
+    return generator
 
 
 def manual_seed(seed: int) -> Generator:

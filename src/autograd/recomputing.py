@@ -23,6 +23,14 @@ def update_state(update: Callable[[], object]) -> None:
     """Change what goes along with a computation, such as running statistics: ``update()``, without gradients.
 
     Once: not when a checkpointed region runs again. For the region it is no part of what it computes.
+
+    >>> import stowgrad
+    >>> from stowgrad.checkpoint import checkpoint
+    >>> calls = stowgrad.zeros(())
+    >>> x = stowgrad.ones(2, requires_grad=True)
+    >>> checkpoint(lambda t: (update_state(lambda: calls.add_(1)), t.exp().sum())[1], x).backward()
+    >>> calls
+    tensor(1.)
     """
     if not is_recomputing():
         with Under(grad_enabled=False, hooks=()):

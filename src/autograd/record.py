@@ -14,7 +14,8 @@ NOTE [ Records ]
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,7 +25,8 @@ Spec: TypeAlias = tuple[tuple[int, ...], np.dtype[Any]]
 Do: TypeAlias = Callable[..., Any]
 
 
-class Slot(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Slot:
     """One value that a node keeps.
 
     Attributes:

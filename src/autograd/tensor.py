@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..memory import CPU, META, Device, storage_for_user
+from ..memory import CPU, META, Device, pool
 from ..saved_tensors.state import current
 from .backward import backward
 from .conversions import ConversionMethods
@@ -23,6 +23,7 @@ from .methods import (
     CreationMethods,
     ElementwiseMethods,
     IndexMethods,
+    InPlaceViewMethods,
     LinalgMethods,
     Operators,
     OrderMethods,
@@ -36,6 +37,7 @@ from .ops.cast import copy_array_to
 from .ops.promotion import category, get_default_dtype, is_floating
 from .printing import tensor_text
 from .protocols import NumpyProtocols
+from .size import Size
 from .variable import Variable
 from .view_op import view_of
 
@@ -50,6 +52,7 @@ class Tensor(
     RandomMethods,
     ReduceMethods,
     ShapeMethods,
+    InPlaceViewMethods,
     IndexMethods,
     LinalgMethods,
     ComplexMethods,
@@ -75,10 +78,10 @@ class Tensor(
         Its dtype is the default one; prefer `stowgrad.tensor`.
         """
         if isinstance(data, int):
-            array = np.empty((data, *args), get_default_dtype())
+            made = pool(CPU).lease((data, *args), get_default_dtype())
         else:
-            array = np.array(data, get_default_dtype())
-        return cls._wrap(array, storage_for_user(array))  # type: ignore[no-any-return]
+            made = copy_array_to(np.asarray(data, get_default_dtype()), CPU, "activation")
+        return cls._wrap(*made)  # type: ignore[no-any-return]
 
     # -- what it is ---------------------------------------------------------------------------------------------------
 
@@ -88,8 +91,8 @@ class Tensor(
         return self._array.shape  # type: ignore[no-any-return]
 
     def size(self, dim: int | None = None) -> Any:
-        """The sizes, or that of one dimension."""
-        return self._array.shape if dim is None else self._array.shape[dim]
+        """The sizes, a `Size`; or that of one dimension."""
+        return tuple.__new__(Size, self._array.shape) if dim is None else self._array.shape[dim]
 
     def stride(self, dim: int | None = None) -> Any:
         """How many elements lie between neighbours, in each dimension or one."""

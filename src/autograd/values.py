@@ -8,7 +8,7 @@ import numpy as np
 
 from ..kernels import backend
 from ..memory import META, SMALL_BYTES, Storage, events, storage_of
-from ..saved_tensors.state import current, set_state
+from ..saved_tensors.state import call_outside, current, set_state
 from .arrays import do_on, do_on_tensors, known, overlaps_itself
 from .node import SECOND_TIME, Node
 from .ops.cast import clone
@@ -36,6 +36,10 @@ class OnArrays:
         assert storage is not None, "gradients always lie in a pool"
         return Variable._tensor_class._wrap(gradient, storage)
 
+    def call(self, hook: Any, *args: Any) -> Any:
+        """Call a hook of the user's: it sees the saved-tensor hooks that the pass hides from its nodes."""
+        return call_outside(hook, *args)
+
     def run(self, node: Any, gradients: list[Any], keep: bool) -> tuple[Any, ...]:
         """The gradients of a node's inputs; what it saved is freed then, unless ``keep`` says otherwise."""
         op = node.record
@@ -44,17 +48,17 @@ class OnArrays:
         results: tuple[Any, ...]
         if gradients[0] is None and not any(g is not None for g in gradients) and not op.runs_without_gradients:
             results = (None,) * len(node.next_edges)
-        elif variables == ():
-            results = op.backward(do, node, (), *gradients)
         elif not op.reads_saved:
             variables = variables and _HELD_BY_THE_NODE
             results = op.backward(do, node, (), *gradients)
         else:
             saved: Any = []
-            for value in node.saved_values() if variables is None else variables:
+            if variables is None:
+                raise RuntimeError(SECOND_TIME)
+            for value in variables:
                 if value is None:
                     saved.append(None)
-                elif value.storage.version == value.version and value.plain is not None:
+                elif value.plain is not None and value.storage.version == value.version:
                     saved.append(value.plain)
                 else:
                     saved = _unpacked(variables, node)
@@ -63,7 +67,10 @@ class OnArrays:
                 variables = None
                 node.release()  # first: what a failure leaves half done is not read again
                 return op.backward_once(do, node, saved, *gradients)  # type: ignore[no-any-return]
-            results = op.backward(do, node, saved, *gradients)
+            if node.num_outputs == 1:  # without a detour that the interpreter takes for ``*``
+                results = op.backward(do, node, saved, gradients[0])
+            else:
+                results = op.backward(do, node, saved, *gradients)
         if variables and not keep:
             if variables[0] is None:
                 node.release()
@@ -131,25 +138,22 @@ def _leaf_gradient(array: Any, storage: Storage) -> Any:
 
 
 def _unpacked(variables: tuple[Any, ...], node: Any) -> list[Any]:
-    """What a node saved, as arrays; unpack hooks don't see the hooks that are active.
+    """What a node saved, as arrays; what unpack hooks leave of the state that they run under does not stay.
 
     No comprehensions: the frame of one, which an error keeps, would hold the node and what it saved.
     """
-    state, found = current(), []
-    if events.observers:
-        for value in variables:
-            found.append(None if value is None else value.array(node))  # noqa: PERF401  # see above
-        return found
-    try:
-        set_state(state.without_hooks())
-        for value in variables:
-            if value is None:
-                found.append(None)
-            else:
-                found.append(value.array(node) if value.plain is not None else value.load_array(node))
-        return found
-    finally:
+    state = current()
+    found: list[Any] = []
+    for value in variables:
+        if value is None:
+            found.append(None)
+        elif value.plain is not None or events.observers:
+            found.append(value.array(node))
+        else:
+            found.append(value.load_array(node))
+    if current() is not state:
         set_state(state)
+    return found
 
 
 def _has_packed(variables: tuple[Any, ...]) -> bool:
@@ -169,6 +173,10 @@ class OnTensors:
     def tensor(self, gradient: Any) -> Any:
         """A tensor that stands for a gradient."""
         return gradient
+
+    def call(self, hook: Any, *args: Any) -> Any:
+        """Call a hook of the user's."""
+        return hook(*args)
 
     def run(self, node: Any, gradients: list[Any], keep: bool) -> tuple[Any, ...]:
         """The gradients of a node's inputs, with a history of their own; as in `OnArrays`."""
@@ -218,9 +226,15 @@ def whole(results: Any) -> tuple[Any, ...]:
 
 def _run_alone(node: Any, gradients: tuple[Any, ...]) -> Any:
     """What calling a node does; recorded if grad mode is on."""
-    values = OnTensors() if current().grad_enabled else OnArrays()
+    state = current()
+    values = OnTensors() if state.grad_enabled else OnArrays()
     given = [None if gradient is None else values.of(gradient) for gradient in gradients]
-    results = whole(values.run(node, given, True))
+    try:
+        if not state.grad_enabled:
+            set_state(state.for_pass())
+        results = whole(values.run(node, given, True))
+    finally:
+        set_state(state)
     tensors = tuple([None if result is None else values.tensor(result) for result in results])
     return tensors[0] if len(tensors) == 1 else tensors
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from ..autograd.recomputing import is_recomputing
+from ..autograd.recomputing import is_recomputing, update_state
 from .checkpoint import checkpoint, set_checkpoint_debug_enabled, set_checkpoint_early_stop
 from .group import GraphExecGroup
 from .listing import print_saved
 from .modules import CheckpointedModules, checkpoint_every, checkpoint_modules
 from .oplog import CheckpointError
-from .selective import (
+from .policies import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
-    checkpoint_name,
-    create_selective_checkpoint_contexts,
     keep_matrix_products,
     keep_names,
+    recompute_elementwise,
 )
+from .selective import checkpoint_name, create_selective_checkpoint_contexts
 from .sequential import checkpoint_sequential
 
 __all__ = [
@@ -34,6 +34,8 @@ __all__ = [
     "keep_matrix_products",
     "keep_names",
     "print_saved",
+    "recompute_elementwise",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "update_state",
 ]

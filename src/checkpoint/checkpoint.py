@@ -12,7 +12,7 @@ from typing import Any
 from ..autograd import is_grad_enabled
 from .inputs import SavedInputs
 from .region import ContextFn, Options, Region
-from .surroundings import NoRandomState, RandomState
+from .surroundings import Surroundings
 
 DETERMINISM_CHECKS = ("default", "none")
 # What `set_checkpoint_early_stop` and `set_checkpoint_debug_enabled` say; None leaves it to the call.
@@ -37,10 +37,12 @@ def checkpoint(
     Args:
         function: called with the other arguments; called again in backward, where it must do the same. Without it, the
             result is a decorator: ``@checkpoint(early_stop=False)``.
-        args: its arguments. Tensors in them, at any depth of lists, tuples and dicts, are kept for the second run.
+        args: its arguments. Tensors in them, at any depth of lists, tuples, dicts, deques and dataclasses, are kept for
+            the second run.
         use_reentrant: accepted for PyTorch's sake; there is one implementation, which does what both of PyTorch's do.
-        preserve_rng_state: let the second run draw the same random numbers (from stowgrad's generators, NumPy's global
-            one and Python's). Without it, a function that draws gets a warning.
+        preserve_rng_state: let the second run draw the same random numbers: from stowgrad's generators, NumPy's global
+            one and Python's, and generators of either that the function is given or holds. Without it, a function that
+            draws gets a warning.
         context_fn: returns two context managers, for the first and for the second run; see
             `create_selective_checkpoint_contexts`.
         determinism_check: ``"default"`` compares the operations of both runs and all that they save; ``"none"`` only
@@ -56,11 +58,11 @@ def checkpoint(
     Raises:
         TypeError: if ``function`` can't be called.
         ValueError: for an unknown ``determinism_check``, or ``debug`` with a ``context_fn``.
-        CheckpointError: in backward, if the second run does something else than the first.
+        CheckpointError: in backward, if the second run does something else than the first, or reads another tensor.
         RuntimeError: in backward, if a tensor that the function reads was changed in place since.
 
     In memory stay the arguments and what other code holds; gradients are bit for bit those without a checkpoint.
-    ``is_recomputing()`` tells a function which run it is in.
+    ``is_recomputing()`` tells a function which run it is in; what is to happen once belongs into ``update_state()``.
 
     Source: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016.
 
@@ -98,10 +100,11 @@ def checkpoint(
         verify,
         context_fn,
     )
-    random_state = RandomState() if preserve_rng_state else NoRandomState()
-    region = Region(function, SavedInputs(args, kwargs), random_state, options)
+    surroundings = Surroundings(preserve_rng_state)
+    surroundings.note(function)
+    region = Region(function, SavedInputs(args, kwargs, surroundings.note), surroundings, options)
     result = region.first_run(args, kwargs)
-    if isinstance(random_state, NoRandomState) and random_state.drawn and region.places:
+    if surroundings.forgotten and region.places:
         warnings.warn(
             "checkpoint: preserve_rng_state=False, but the function drew random numbers. Computed again in backward, it"
             " draws others, and gradients are wrong. Leave preserve_rng_state=True.",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TextIO
 
 from ..memory import events, format_size
 from ..saved_tensors.hooks import SavedRecord
-from ..saved_tensors.lines import text_of, user_line
+from ..saved_tensors.lines import Line, text_of, user_line
 
 
 class SavedLine(NamedTuple):
@@ -36,6 +37,20 @@ class SavedLine(NamedTuple):
     site: str
 
 
+# The line of the program to name for values that are saved later than it runs.
+_line: ContextVar[Line | None] = ContextVar("stowgrad_saved_line", default=None)
+
+
+@contextmanager
+def saved_for(line: Line | None) -> Iterator[None]:
+    """Say for a block of code which line of the program saves."""
+    token = _line.set(line)
+    try:
+        yield
+    finally:
+        _line.reset(token)
+
+
 class _Lister(events.Observer):
     def __init__(self) -> None:
         self.lines: list[SavedLine] = []
@@ -51,7 +66,7 @@ class _Lister(events.Observer):
                 record.resident_bytes,
                 record.offloaded_bytes,
                 record.policy,
-                text_of(user_line()),
+                text_of(_line.get() or user_line()),
             )
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import weakref
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import Any
@@ -20,12 +22,15 @@ class CheckpointedModules:
         self.names = tuple(modules)
         self._modules = list(modules.values())
         for module in self._modules:
-            module.__dict__["forward"] = _checkpointed(module, options)
+            module.__dict__["forward"] = _Checkpointed(module, module.__dict__.get("forward"), options)
 
     def remove(self) -> None:
         """Let the modules run without checkpoints again; calling it twice has no effect."""
         for module in self._modules:
-            module.__dict__.pop("forward", None)
+            found = module.__dict__.pop("forward", None)
+            former = found.former if isinstance(found, _Checkpointed) else found
+            if former is not None:
+                module.__dict__["forward"] = former
         self._modules = []
 
     def __enter__(self) -> CheckpointedModules:
@@ -35,13 +40,31 @@ class CheckpointedModules:
         self.remove()
 
 
-def _checkpointed(module: Any, options: dict[str, Any]) -> Callable[..., Any]:
-    forward = type(module).forward
+class _Checkpointed:
+    """In place of a module's ``forward``. It is the module's, so it holds that weakly; copies are those of its copy.
 
-    def run(*args: Any, **kwargs: Any) -> Any:
-        return checkpoint(forward, module, *args, **options, **kwargs)
+    Attributes:
+        former: what the module had in its own dict as ``forward`` before; None if its class has it.
+    """
 
-    return run
+    def __init__(self, module: Any, former: Callable[..., Any] | None, options: dict[str, Any]) -> None:
+        self.former = former
+        self._module = weakref.ref(module)
+        self._options = options
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.former is not None:
+            return checkpoint(self.former, *args, **self._options, **kwargs)
+        module: Any = self._module()
+        return checkpoint(type(module).forward, module, *args, **self._options, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Checkpointed:
+        # The module is being copied: its copy is in the memo.
+        module, former, options = copy.deepcopy((self._module(), self.former, self._options), memo)
+        return _Checkpointed(module, former, options)
+
+    def __reduce__(self) -> Any:
+        return _Checkpointed, (self._module(), self.former, self._options)
 
 
 def checkpoint_modules(
@@ -108,7 +131,7 @@ def checkpoint_every(n: int, modules: Iterable[Any], **options: Any) -> Checkpoi
 
 
 def _started(found: dict[str, Any], options: dict[str, Any]) -> CheckpointedModules:
-    twice = [name for name, module in found.items() if "forward" in module.__dict__]
+    twice = [name for name, module in found.items() if isinstance(module.__dict__.get("forward"), _Checkpointed)]
     if twice:
         raise ValueError(f"checkpointed already: {', '.join(twice)}; remove the first checkpoint before")
     return CheckpointedModules(found, options)

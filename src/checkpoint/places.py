@@ -5,12 +5,16 @@ from __future__ import annotations
 import zlib
 from typing import Any, Protocol
 
-from ..memory import Storage, storage_of
+from ..kernels import backend
+from ..memory import META, Storage, storage_of
 from ..saved_tensors.hooks import SavedValue
 from ..saved_tensors.payload import byte_runs, to_host
-from .oplog import CheckpointError, Comparison
+from .comparison import Comparison
+from .oplog import CheckpointError
 
 _LASTING = ("parameter", "buffer")
+# Slots of what a selective checkpoint keeps: values as an op computed them, whatever is written there later.
+KEPT = "kept result"
 
 
 class Filler(Protocol):
@@ -91,6 +95,16 @@ class Place:
         """Hold the value until it is read."""
         self.array = value.array
         self._recomputed_version = value.storage.version
+
+    def copy_before_write(self, storage: Storage) -> None:
+        """Hold a copy instead of memory that is about to be written."""
+        array = self.array
+        if array is None or storage_of(array) is not storage or storage.version != self._recomputed_version:
+            return
+        copy, own = storage.pool.lease(array.shape, array.dtype, "activation")
+        if storage.device is not META:
+            backend(storage.device.type).copy(array, copy)
+        self.array, self._recomputed_version = copy, own.version
 
     def read(self, keep: bool) -> Any:
         """The value, if it is here and as it was saved; the place is empty afterwards unless it is to keep it.

@@ -2,82 +2,42 @@
 
 NOTE [ Kept results ]
 1. The first run's context asks the policy after each op, and keeps all results of an op that it wants: auxiliary ones
-   too, or the op would have to run again for them.
+   too, or the op would have to run again for them. It does so once the second run is known to ask for them: not for an
+   op after which nothing is saved.
 2. What is kept is saved like a node's value, with the hooks and policies outside of the region active: they may move or
    compress it. It may be read by several passes.
 3. The second run's context counts ops as the first did, and gives an op's results out instead of computing them.
-4. Before an op writes into what was kept, it is copied: the second run gets what the op computed.
+4. Before an op writes into what was kept, it is copied: the second run gets what the op computed. So it is in the
+   second run, for passes that come later, and in regions around this one, whose places hold what is kept.
 """
 
 from __future__ import annotations
 
-import enum
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from ..autograd import Tensor
 from ..autograd.frames import user_level
-from ..memory import Storage, storage_of
+from ..memory import Storage, events, storage_of
 from ..offload import save_on_cpu
 from ..saved_tensors.hooks import HookEntry
+from ..saved_tensors.lines import Line, user_line
 from ..saved_tensors.saved_variable import SavedVariable
 from ..saved_tensors.state import Under, current
-from .region import Emptying
-
-
-class CheckpointPolicy(enum.Enum):
-    """What becomes of an op's results; ``PREFER`` and ``MUST`` do the same."""
-
-    MUST_SAVE = 0
-    PREFER_SAVE = 1
-    MUST_RECOMPUTE = 2
-    PREFER_RECOMPUTE = 3
-    MUST_CPU_OFFLOAD = 4
-
-
-class SelectiveCheckpointContext(NamedTuple):
-    """What a policy is told besides the op and its inputs.
-
-    Attributes:
-        is_recompute: whether it is the second run; policies are asked in the first only, so it is False.
-    """
-
-    is_recompute: bool = False
-
-
-Decision: TypeAlias = CheckpointPolicy | bool
-Policy: TypeAlias = Callable[..., Decision]
-_SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
-_MATRIX_PRODUCTS = frozenset(
-    {
-        "addbmm", "addmm", "addmv", "baddbmm", "bmm", "convolution", "einsum", "linear", "matmul", "mm", "mv",
-        "scaled_dot_product_attention",
-    }
-)  # fmt: skip
-
-
-def keep_matrix_products(ctx: SelectiveCheckpointContext, op: str, *inputs: Any) -> CheckpointPolicy:
-    """A policy: keep the results of matrix products, convolutions and attention; compute everything else again.
-
-    >>> keep_matrix_products(SelectiveCheckpointContext(), "linear").name
-    'PREFER_SAVE'
-    """
-    return CheckpointPolicy.PREFER_SAVE if op in _MATRIX_PRODUCTS else CheckpointPolicy.PREFER_RECOMPUTE
-
-
-def keep_names(*names: str) -> Policy:
-    """A policy: keep the results of the ops whose values the program calls by one of these names (`checkpoint_name`).
-
-    >>> keep_names("ffn_in", "scores").names
-    ('ffn_in', 'scores')
-    """
-
-    def policy(ctx: SelectiveCheckpointContext, op: str, *inputs: Any) -> CheckpointPolicy:
-        return CheckpointPolicy.PREFER_RECOMPUTE
-
-    policy.names = names  # type: ignore[attr-defined]
-    return policy
+from .listing import saved_for
+from .places import KEPT
+from .policies import (
+    OFFLOADED,
+    SAVED,
+    CheckpointPolicy,
+    ListPolicy,
+    Policy,
+    SelectiveCheckpointContext,
+    op_name,
+    unmatched,
+)
+from .region import Emptying, Region
 
 
 def checkpoint_name(tensor: Tensor, name: str) -> Tensor:
@@ -115,23 +75,12 @@ def create_selective_checkpoint_contexts(
     """
     kept: dict[int, _Kept] = {}
     if callable(policy):
-        return _Keeping(policy, kept, ()), _Giving(kept)
+        return _Keeping(policy, kept), _Giving(kept)
     if not isinstance(policy, Iterable) or isinstance(policy, str):
         raise TypeError(
             f"create_selective_checkpoint_contexts: expected a function or a list of ops, got {type(policy).__name__}"
         )
-    names = tuple(_op_name(op) for op in policy)
-    return _Keeping(lambda ctx, op, *inputs: op in names, kept, names), _Giving(kept)
-
-
-def _op_name(op: Any) -> str:
-    name = op if isinstance(op, str) else getattr(op, "__name__", getattr(op, "name", None))
-    if not isinstance(name, str):
-        raise TypeError(
-            "create_selective_checkpoint_contexts: expected names of ops or functions in the list, got"
-            f" {type(op).__name__}"
-        )
-    return name
+    return _Keeping(ListPolicy(map(op_name, policy)), kept), _Giving(kept)
 
 
 class _Kept:
@@ -144,8 +93,8 @@ class _Kept:
             for number, (array, storage) in enumerate(results):
                 tensor = Tensor._wrap(array, storage)
                 saved = SavedVariable(tensor, None, -1)
-                if hooks:
-                    saved.pack(tensor, op, f"result {number}")
+                if hooks or events.observers:
+                    saved.pack(tensor, op, f"{KEPT} {number}")
                 self._saved.append(saved)
 
     def results(self) -> list[tuple[Any, Storage]]:
@@ -174,43 +123,72 @@ class _Kept:
                 saved.keep_copy(copies)
 
 
+class _Wanted(NamedTuple):
+    """Results that the policy wants, of an op of which it isn't known yet whether they are needed."""
+
+    number: int
+    op: str
+    results: list[tuple[Any, Storage]]
+    inside: tuple[HookEntry, ...]
+    at: int
+    saved: int
+    line: Line | None
+
+
 class _Keeping(HookEntry):
     """Active in the first run (note, rule 1)."""
 
     follows_ops = True
     takes_values = False
 
-    def __init__(self, policy: Policy, kept: dict[int, _Kept], names: tuple[str, ...]) -> None:
+    def __init__(self, policy: Policy, kept: dict[int, _Kept]) -> None:
         self._policy = policy
         self._kept = kept
-        self._names = names
         self._number = -1
         self._last: tuple[str, list[tuple[Any, Storage]]] | None = None
         self._seen: set[str] = set()
         self._named: set[str] = set()
+        self._wanted: list[_Wanted] = []
+        self._region: Region | None = None
+        self._outside: tuple[HookEntry, ...] = ()
+        self._host = save_on_cpu()
 
     def describe(self) -> str:
         return "selective checkpoint"
 
+    def __enter__(self) -> _Keeping:
+        entries = current().hooks
+        for depth, entry in enumerate(entries):
+            if isinstance(entry, Emptying):  # the innermost is the region whose context this is
+                self._region, self._outside = entry.region, entries[:depth]
+        super().__enter__()
+        return self
+
     def after_op(self, op: str, inputs: tuple[Any, ...], results: list[tuple[Any, Storage]]) -> None:
+        self._keep_needed()
         self._number += 1
         self._seen.add(op)
         self._last = op, results
-        decision = self._policy(SelectiveCheckpointContext(), op, *inputs)
+        with Under(hooks=(), grad_enabled=False):  # what the policy computes is no part of the region
+            decision = self._policy(SelectiveCheckpointContext(), op, *inputs)
         if isinstance(decision, bool):
             decision = CheckpointPolicy.MUST_SAVE if decision else CheckpointPolicy.PREFER_RECOMPUTE
         if not isinstance(decision, CheckpointPolicy):
             raise TypeError(f"a checkpoint policy must return a CheckpointPolicy or a bool, got {decision!r} for {op}")
-        if decision in _SAVED:
-            self._keep(op, results, ())
-        elif decision is CheckpointPolicy.MUST_CPU_OFFLOAD:
-            self._keep(op, results, (save_on_cpu(),))
+        if decision in SAVED:
+            self._want(op, results, ())
+        elif decision in OFFLOADED:
+            self._want(op, results, (self._host,))
 
     def written(self, op: str, inputs: tuple[Any, ...], target: Any) -> None:
         self._number += 1
         self._last = None
 
     def before_write(self, storage: Storage) -> None:
+        if self._wanted:
+            self._keep_all()
+            for entry in self._outside:  # they were told before they had it
+                entry.before_write(storage)
         for kept in self._kept.values():
             kept.copy_before_write(storage)
 
@@ -223,18 +201,38 @@ class _Keeping(HookEntry):
                 f"checkpoint_name({name!r}): the value is not the result of the last operation; name it right after the"
                 " operation that computes it"
             )
-        self._keep(*self._last, ())
+        self._want(*self._last, ())
 
-    def _keep(self, op: str, results: list[tuple[Any, Storage]], inside: tuple[HookEntry, ...]) -> None:
-        entries = current().hooks
-        regions = [number for number, entry in enumerate(entries) if isinstance(entry, Emptying)]
-        outside = entries[: regions[-1]] if regions else ()
-        self._kept[self._number] = _Kept(op, results, (*outside, *inside))
+    def _want(self, op: str, results: list[tuple[Any, Storage]], inside: tuple[HookEntry, ...]) -> None:
+        region = self._region
+        at, saved = (len(region.log.ops) - 1, len(region.places)) if region is not None else (-1, 0)
+        self._wanted.append(_Wanted(self._number, op, results, inside, at, saved, user_line()))
+
+    def _keep_needed(self) -> None:
+        """Keep what was wanted and is needed; the rest may still come to be."""
+        region, wanted = self._region, self._wanted
+        if region is None:
+            self._keep_all()
+        elif wanted:
+            self._wanted = []
+            for item in wanted:
+                (self._keep if region.needs_result(item.at, item.saved) else self._wanted.append)(item)
+
+    def _keep_all(self) -> None:
+        wanted, self._wanted = self._wanted, []
+        for item in wanted:
+            self._keep(item)
+
+    def _keep(self, item: _Wanted) -> None:
+        with saved_for(item.line):
+            self._kept[item.number] = _Kept(item.op, item.results, (*self._outside, *item.inside))
 
     def __exit__(self, *exc_info: object) -> None:
         super().__exit__(*exc_info)
-        self._last = None
-        missing = sorted({*self._names} - self._seen | {*getattr(self._policy, "names", ())} - self._named)
+        if exc_info[0] is None:
+            self._keep_needed()
+        self._wanted, self._last, self._region = [], None, None
+        missing = unmatched(self._policy, self._seen, self._named)
         if missing and exc_info[0] is None:
             known = ", ".join(sorted(self._seen | self._named)) or "none"
             warnings.warn(
@@ -266,6 +264,10 @@ class _Giving(HookEntry):
         self._number += 1
         kept = self._kept.get(self._number)
         return None if kept is None else kept.results()
+
+    def before_write(self, storage: Storage) -> None:
+        for kept in self._kept.values():
+            kept.copy_before_write(storage)
 
     def written(self, op: str, inputs: tuple[Any, ...], target: Any) -> None:
         self._number += 1

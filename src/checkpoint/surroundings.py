@@ -1,86 +1,81 @@
-"""What a region draws its random numbers from, and what it casts to, kept for its second run."""
+"""What a region runs under: its random streams, what it casts to, and defaults; kept for its second run."""
 
 from __future__ import annotations
 
 import contextlib
-import random
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from ..autograd.autocast_mode import casting, current_casting
+from ..autograd.creation import get_default_device, set_default_device
+from ..autograd.ops.promotion import get_default_dtype, set_default_dtype
 from ..autograd.random import Generator, default_generator, drawing_from, replacing, watching
+from .streams import Streams
 
 
-class RandomState:
-    """The random streams as they are now: stowgrad's that the region draws from, NumPy's global one and Python's.
+class Surroundings:
+    """What a region runs under, and the random streams as they are now.
 
-    What ops cast to under autocast is kept too.
+    Streams are stowgrad's that the region draws from, NumPy's global one and Python's, and those of NumPy's and
+    Python's generators that are noted.
 
-    The last two belong to all threads, so they are only touched for a region that draws from them.
+    Args:
+        preserve_rng_state: whether streams are restored.
+
+    Attributes:
+        note: to be called with what the region is given, and with its function.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, preserve_rng_state: bool) -> None:
+        self._preserve = preserve_rng_state
         self._casting = current_casting()
+        self._defaults = get_default_dtype(), get_default_device()
         self._default = default_generator()
         self._begins: dict[Generator, Generator] = {self._default: self._default.clone()}
-        self._numpy: Any = np.random.get_state()  # noqa: NPY002  # user code may draw from the global stream
-        self._python: Any = random.getstate()
+        self._drawn = False
+        self._streams = Streams()
+        self.note = self._streams.note
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether the region drew random numbers that its second run will not draw."""
+        return self._drawn and not self._preserve
 
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
         """Run a block of code for the first time, and keep where each stream that it draws from began."""
-        with watching(self._note), casting(self._casting):
+        with watching(self._draws), casting(self._casting):
             yield
-        if _same_numpy_state(self._numpy, np.random.get_state()):  # noqa: NPY002
-            self._numpy = None
-        if self._python == random.getstate():
-            self._python = None
+        self._drawn = self._streams.keep_drawn() or self._drawn
 
-    def _note(self, generator: Generator, source: Generator) -> None:
+    def _draws(self, generator: Generator, source: Generator) -> None:
+        self._drawn = True
         if generator not in self._begins:
             self._begins[generator] = source.clone()
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
-        """Run a block of code on the streams as they were; afterwards they go on as if it had not run."""
-        sources = {generator: begin.clone() for generator, begin in self._begins.items()}
-        numpy_now, python_now = np.random.get_state(), random.getstate()  # noqa: NPY002
-        if self._numpy is not None:
-            np.random.set_state(self._numpy)  # noqa: NPY002
-        if self._python is not None:
-            random.setstate(self._python)
-        try:
-            with drawing_from(sources[self._default]), replacing(sources), casting(self._casting):
+        """Run a block of code under the same; afterwards streams go on as if it had not run."""
+        with _under_defaults(*self._defaults), casting(self._casting):
+            if not self._preserve:
                 yield
-        finally:
-            if self._numpy is not None:
-                np.random.set_state(numpy_now)  # noqa: NPY002
-            if self._python is not None:
-                random.setstate(python_now)
+                return
+            sources = {generator: begin.clone() for generator, begin in self._begins.items()}
+            with self._streams.rewound(), drawing_from(sources[self._default]), replacing(sources):
+                yield
 
 
-def _same_numpy_state(x: Any, y: Any) -> bool:
-    return x[2:] == y[2:] and np.array_equal(x[1], y[1])
-
-
-class NoRandomState:
-    """In place of a `RandomState` for a region that is not to be restored: notices whether it would have to be."""
-
-    def __init__(self) -> None:
-        self.drawn = False
-        self._casting = current_casting()
-
-    @contextlib.contextmanager
-    def recorded(self) -> Iterator[None]:
-        """Run a block of code for the first time."""
-        with watching(self._note), casting(self._casting):
-            yield
-
-    def _note(self, generator: Generator, source: Generator) -> None:
-        self.drawn = True
-
-    def restored(self) -> contextlib.AbstractContextManager[None]:
-        """Run a block of code on the streams as they happen to be."""
-        return casting(self._casting)
+@contextlib.contextmanager
+def _under_defaults(dtype: Any, device: Any) -> Iterator[None]:
+    """Run a block of code under a default dtype and device. They belong to all threads: set only if they differ."""
+    before = get_default_dtype(), get_default_device()
+    if before == (dtype, device):
+        yield
+        return
+    set_default_dtype(dtype)
+    set_default_device(device)
+    try:
+        yield
+    finally:
+        set_default_dtype(before[0])
+        set_default_device(before[1])

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from ..memory import format_size, parse_size
 from ..profiler import MemoryReport
-from ..profiler.model import PHASES
+from ..profiler.model import DISK, PHASES, highest
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The most bytes that each device may track, in one phase or in all of them (``phase`` None)."""
+    """The most bytes that each device may track, in one phase or in all of them (``phase`` None); files don't count."""
 
     phase: str | None
     nbytes: int
@@ -20,10 +20,15 @@ class Budget:
         """One line for each device that passed the budget."""
         return [
             f"peak {_exact(peak)} > budget {_exact(self.nbytes)} (+{_exact(peak - self.nbytes)},"
-            f" {_share(peak, self.nbytes)}) in {self.phase or report.peak.phase} on {device.id}"
+            f" {_share(peak, self.nbytes)}) in {self.phase or _highest_phase(report, device.id)} on {device.id}"
             for device in report.devices
-            if (peak := report.peak_bytes(self.phase, device.id)) > self.nbytes
+            if device.id != DISK and (peak := report.peak_bytes(self.phase, device.id)) > self.nbytes
         ]
+
+
+def _highest_phase(report: MemoryReport, device: str) -> str:
+    record = highest(phase for phase in report.phases if phase.device == device)
+    return report.peak.phase if record is None else record.phase
 
 
 def _exact(nbytes: int) -> str:

@@ -15,7 +15,16 @@ from ..profiler import MemoryReport, ProfileFormatError, memory_profile, render
 from ..profiler.diff import PARTS, compare, diff_to_dict, failures, render_diff
 from ..profiler.json_format import dump, load, schema_text
 from .completion import completion
-from .output import CommandError, check_target, note, print_text, terminal_width, write_target
+from .output import (
+    CommandError,
+    check_target,
+    note,
+    print_failures,
+    print_report,
+    print_text,
+    terminal_width,
+    write_target,
+)
 from .parser import make_parsers
 from .target import Target, run_target, split_target
 from .watch import Watch, can_watch
@@ -78,19 +87,20 @@ def _run(options: argparse.Namespace, target: Target) -> int:
     profile = memory_profile(options.record, max_events=options.max_events, stacks=options.stacks, steps=options.steps)
     watch = Watch(profile, options.budget) if options.watch and can_watch(sys.stderr) else nullcontext()
     with profile, watch:
-        code = run_target(target)
+        code = run_target(target, profile.failed)
     report = profile.report(target.command(), code)
-    failed = [failure for budget in options.budget for failure in budget.failures(report)]
+    failed = [text for budget in options.budget for text in budget.failures(report)]
     shown = sys.stderr if output == "-" else sys.stdout
     try:
         if not options.quiet:
-            print_text(_rendered(report, options), shown)
+            print_report(_rendered(report, options), options.color, shown)
         if baseline is not None:
             changes = compare(baseline, report)
             failed += [] if options.fail_above is None else failures(changes, options.fail_above)
             if not options.quiet:
                 names = options.baseline, "this run"
-                print_text("\n" + render_diff(baseline, report, changes, names, _width(options)), shown)
+                text = render_diff(baseline, report, changes, names, _width(options))
+                print_report(f"\n{text}", options.color, shown)
         write_target(output, dump(report), options.force)
     except CommandError as error:
         note(f"memprof: error: {error}")
@@ -98,8 +108,7 @@ def _run(options: argparse.Namespace, target: Target) -> int:
     else:
         if output != "-" and not options.quiet:
             note(f"wrote {output}   next: memprof report {output}")
-    for failure in failed:
-        note(f"memprof: {failure}")
+    print_failures(failed, options.color)
     return CHECK_FAILED if failed else code
 
 
@@ -123,7 +132,10 @@ def _rendered(report: MemoryReport, options: argparse.Namespace) -> str:
 
 def _report(options: argparse.Namespace) -> int:
     report = _read(options.file)
-    print_text(dump(report).rstrip() if options.json else _rendered(report, options))
+    if options.json:
+        print_text(dump(report).rstrip())
+    else:
+        print_report(_rendered(report, options), options.color)
     return 0
 
 
@@ -137,19 +149,18 @@ def _diff(options: argparse.Namespace) -> int:
     if options.json:
         print_text(json.dumps(diff_to_dict(changes, failed), indent=1))
     else:
-        print_text(render_diff(old, new, changes, (options.old, options.new), _width(options)))
+        text = render_diff(old, new, changes, (options.old, options.new), _width(options))
+        print_report(text, options.color)
         if options.fail_above is not None and not failed:
             print_text(f"ok: no phase grew by more than {options.fail_above}")
-    for failure in failed:
-        note(f"memprof: {failure}")
+    print_failures(failed, options.color)
     return CHECK_FAILED if failed else 0
 
 
 def _check(options: argparse.Namespace) -> int:
     report = _read(options.file)
-    failed = [failure for budget in options.budget for failure in budget.failures(report)]
-    for failure in failed if not options.quiet else ():
-        note(f"memprof: {failure}")
+    failed = [text for budget in options.budget for text in budget.failures(report)]
+    print_failures(failed if not options.quiet else (), options.color)
     if not failed and not options.quiet:
         print_text(f"ok: {len(options.budget)} budget{'' if len(options.budget) == 1 else 's'} kept")
     return CHECK_FAILED if failed else 0

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
+
+from . import colour
 
 _WIDTH_WITHOUT_TERMINAL = 100
 
@@ -18,6 +21,19 @@ class CommandError(Exception):
 def note(text: str) -> None:
     """A line for the user that is no result."""
     print_text(text, sys.stderr)
+
+
+def print_failures(texts: Iterable[str], color: str = "auto") -> None:
+    """Which memory checks failed, a line each."""
+    for text in texts:
+        line = f"memprof: {text}"
+        print_text(colour.alarm(line) if colour.has_colour(color, sys.stderr) else line, sys.stderr)
+
+
+def print_report(text: str, color: str, stream: TextIO | None = None) -> None:
+    """A report, in colour where ``--color`` and the stream allow it."""
+    stream = sys.stdout if stream is None else stream
+    print_text(colour.painted(text) if colour.has_colour(color, stream) else text, stream)
 
 
 def print_text(text: str, stream: TextIO | None = None) -> None:

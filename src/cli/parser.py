@@ -10,6 +10,7 @@ from ..profiler.log import DEFAULT_MOST
 from ..profiler.model import PHASES
 from ..profiler.recorder import RECORDS
 from .budgets import Budget, parse_budget
+from .colour import CHOICES
 
 SHELLS = ("bash", "zsh", "fish")
 _DESCRIPTION = "Record the memory of a stowgrad program: exact peaks by phase, what was live, what was saved."
@@ -41,6 +42,7 @@ def make_parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
     check = commands.add_parser("check", help="hold a recorded profile against budgets", allow_abbrev=False)
     check.add_argument("file", metavar="FILE", help="a profile; - is stdin")
     _add_budget(check, required=True)
+    _add_color(check)
     check.add_argument("-q", "--quiet", action="store_true", help="say nothing, the exit code tells")
     commands.add_parser("schema", help="print the JSON schema of profiles", allow_abbrev=False)
     completion = commands.add_parser("completion", help="print a completion script for a shell", allow_abbrev=False)
@@ -89,7 +91,7 @@ def _add_diff(diff: argparse.ArgumentParser) -> None:
     )
     diff.add_argument("--by", type=_parts, default=PARTS, metavar="PARTS", help=f"what to compare: {','.join(PARTS)}")
     diff.add_argument("--json", action="store_true", help="print JSON instead of text")
-    diff.add_argument("--width", type=_natural, metavar="N", help="columns; default: the terminal's, or 100")
+    _add_layout(diff)
 
 
 def _add_budget(parser: argparse.ArgumentParser, required: bool) -> None:
@@ -106,8 +108,17 @@ def _add_budget(parser: argparse.ArgumentParser, required: bool) -> None:
 
 def _add_rendering(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=_natural, default=6, metavar="N", help="how many blocks and rows to list (6)")
-    parser.add_argument("--width", type=_natural, metavar="N", help="columns; default: the terminal's, or 100")
     parser.add_argument("--bytes", action="store_true", help="exact bytes instead of KiB, MiB and GiB")
+    _add_layout(parser)
+
+
+def _add_layout(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--width", type=_natural, metavar="N", help="columns; default: the terminal's, or 100")
+    _add_color(parser)
+
+
+def _add_color(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--color", choices=CHOICES, default="auto", help="mark the peak: auto does so on terminals")
 
 
 def _natural(text: str) -> int:

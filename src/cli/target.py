@@ -10,7 +10,7 @@ import threading
 import traceback
 import types
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -22,7 +22,7 @@ from .output import CommandError, note
 # Options of `memprof run` that take a value, which is no name of a script.
 _WITH_VALUE = (
     *("-o", "--output", "--record", "--steps", "--stacks", "--max-events", "--budget", "--baseline", "--fail-above"),
-    *("--top", "--width"),
+    *("--top", "--width", "--color"),
 )
 _FAILED = 1
 _INTERRUPTED = 130
@@ -77,8 +77,12 @@ def split_target(arguments: list[str]) -> tuple[list[str], Target | None]:
     return arguments, None
 
 
-def run_target(target: Target) -> int:
+def run_target(target: Target, failed: Callable[[BaseException], object] = id) -> int:
     """Run a program and return its exit code; its traceback is printed if it fails.
+
+    Args:
+        target: the program.
+        failed: called with what ended it, if that is an exception.
 
     Raises:
         CommandError: if there is no such script.
@@ -92,12 +96,15 @@ def run_target(target: Target) -> int:
     except SystemExit as stop:
         return _exit_code(stop)
     except _Terminated as end:
+        failed(end)
         note(f"memprof: the program was ended by {signal.Signals(end.number).name}")
         return 128 + end.number
     except KeyboardInterrupt as interrupt:
+        failed(interrupt)
         _print_traceback(interrupt)
         return _INTERRUPTED
     except BaseException as error:  # noqa: BLE001  # whatever it is, the report must still be written
+        failed(error)
         _print_traceback(error)
         return _FAILED
     finally:

@@ -35,6 +35,11 @@ def line(profile: memory_profile, budgets: list[Budget]) -> str:
     return " | ".join(part for part in parts if part)
 
 
+def _width(stream: TextIO) -> int:
+    """The columns of a terminal; some do not know theirs and say 0."""
+    return (os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0) or 80
+
+
 class Watch:
     """Writes the line four times a second while it is entered.
 
@@ -62,6 +67,5 @@ class Watch:
 
     def _loop(self) -> None:
         while not self._end.wait(_EVERY_SECONDS):
-            width = max(os.get_terminal_size(self._stream.fileno()).columns - 1, 20) if self._stream.isatty() else 200
-            self._stream.write(_CLEAR + line(self._profile, self._budgets)[:width])
+            self._stream.write(_CLEAR + line(self._profile, self._budgets)[: _width(self._stream) - 1])
             self._stream.flush()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ..autograd.creation import from_dlpack
 from ..autograd.protocols import use_protocols
 from . import algebra, making, products, reducing, selecting, shaping
 from .dispatching import FUNCTIONS, array_function
-from .dlpack import from_dlpack
 from .ufuncs import UFUNCS, array_ufunc
 
 use_protocols(array_ufunc, array_function)

@@ -33,6 +33,8 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 ScratchSpec: TypeAlias = tuple[tuple[int, ...], np.dtype[Any]]
 
 _ALIGNMENT = 64
+# The most multiplications of a product that OpenBLAS runs on one thread by itself, and of a matrix with a vector.
+_ALONE, _VECTOR_ALONE = 1 << 18, 9216
 _UNCOUNTED_BYTES = 2048  # the size below which results may come from NumPy too (architecture, law 1)
 
 
@@ -256,6 +258,23 @@ def set_num_threads(count: int) -> None:
     get_num_threads()
     _blas.set_num_threads(count)
     _num_threads = count
+
+
+@contextmanager
+def tile_threads(count: int) -> Iterator[None]:
+    """Share tiles out over that many threads, whatever is set, and leave BLAS alone: each thread has scratch memory."""
+    global _num_threads
+    before = get_num_threads()
+    _num_threads = count
+    try:
+        yield
+    finally:
+        _num_threads = before
+
+
+def runs_alone(*sizes: int) -> bool:
+    """Whether BLAS computes a product of matrices of these sizes (rows, columns, terms) on one thread by itself."""
+    return math.prod(sizes) <= (_VECTOR_ALONE if min(sizes) == 1 else _ALONE)
 
 
 @contextmanager

@@ -15,12 +15,14 @@ import numpy as np
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
-class Taps(NamedTuple):
-    """See the note above; ``size`` is that of the axis that is read."""
+class Taps:
+    """See the note above; ``size`` is that of the axis that is read. It does not change once it is made."""
 
-    element: Array
-    weight: Array
-    size: int
+    def __init__(self, element: Array, weight: Array, size: int) -> None:
+        self.element = element
+        self.weight = weight
+        self.size = size
+        self._steps: dict[Any, list[Step]] = {}
 
     def reversed(self) -> Taps:
         """The transposed map: from results to elements."""
@@ -37,6 +39,13 @@ class Taps(NamedTuple):
         index[element, place] = result
         weight[element, place] = self.weight.reshape(-1)[used][order]
         return Taps(index, weight, count)
+
+    def steps(self, dtype: Any) -> list[Step]:
+        """The steps of the map, with weights in a dtype; worked out once."""
+        found = self._steps.get(dtype)
+        if found is None:
+            found = self._steps[dtype] = _steps(self, dtype)
+        return found
 
     def rows(self, start: int, stop: int) -> tuple[Taps, slice]:
         """The map of some results, and the run of elements that it reads."""
@@ -62,8 +71,7 @@ class Step(NamedTuple):
     weight: Array | None
 
 
-def steps(taps: Taps, dtype: Any) -> list[Step]:
-    """The steps of a map, with weights in a dtype."""
+def _steps(taps: Taps, dtype: Any) -> list[Step]:
     found = []
     for index, weight in zip(taps.element.T, taps.weight.T, strict=True):
         used = np.flatnonzero(weight)

@@ -5,16 +5,22 @@ NOTE [ Windows ]
    lies outside of the array is padding. Nothing more is known about it: padding may differ before and after, or be
    negative, which cuts elements off.
 2. All loops run over the places of a window, never over windows: a place meets a regular grid of elements, a slice.
+3. What the places of all windows meet is remembered for the geometries used last: working it out takes longer than the
+   arithmetic of a small array does.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias
 
 Slices: TypeAlias = tuple[slice, ...]
+# Slices of the last axes, whatever stands before them.
+LastAxes: TypeAlias = tuple[slice | EllipsisType, ...]
 
 
 class Block(NamedTuple):
@@ -42,14 +48,14 @@ class Meeting(NamedTuple):
 
     Attributes:
         place: its index in the window.
-        inside: the windows of the block for which it lies in the array.
-        source: the elements that they see; both are None if there are none.
+        inside: the windows of the block for which it lies in the array, as an index of the last axes.
+        source: the elements that they see, in the same way; both are None if there are none.
         whole: whether these are all windows of the block.
     """
 
     place: tuple[int, ...]
-    inside: Slices | None
-    source: Slices | None
+    inside: LastAxes | None
+    source: LastAxes | None
     whole: bool
 
 
@@ -93,10 +99,12 @@ class Windows(NamedTuple):
 
     def block(self) -> Block:
         """All windows."""
-        return Block(tuple(slice(0, count) for count in self.counts), slice(0, self.positions))
+        return Block(tuple([slice(0, count) for count in self.counts]), slice(0, self.positions))
 
     def blocks(self, most: int) -> list[Block]:
         """Blocks of about equal size, of ``most`` windows at most."""
+        if 0 < self.positions <= most:
+            return [self.block()]
         axis, inner = len(self.counts) - 1, 1
         while axis > 0 and inner * self.counts[axis] <= most:
             inner *= self.counts[axis]
@@ -114,8 +122,11 @@ class Windows(NamedTuple):
                 first = last
         return found
 
-    def meetings(self, block: Block) -> Iterator[Meeting]:
+    def meetings(self, block: Block) -> Iterable[Meeting]:
         """For each place of a window, in C order, what it meets in the windows of a block."""
+        return _meetings_of_all(self) if block.length == self.positions else self._meetings(block)
+
+    def _meetings(self, block: Block) -> Iterator[Meeting]:
         axes = []
         for axis, kernel in enumerate(self.kernel):
             axes.append([self._along(axis, place, block.where[axis]) for place in range(kernel)])
@@ -125,9 +136,9 @@ class Windows(NamedTuple):
             if len(parts) < len(met):
                 yield Meeting(place, None, None, False)
             else:
-                inside = tuple(part[0] for part in parts)
-                whole = all(i.stop - i.start == w.stop - w.start for i, w in zip(inside, block.where, strict=True))
-                yield Meeting(place, inside, tuple(part[1] for part in parts), whole)
+                lengths = [part[0].stop - part[0].start for part in parts]
+                whole = lengths == list(block.shape)
+                yield Meeting(place, (..., *[part[0] for part in parts]), (..., *[part[1] for part in parts]), whole)
 
     def _along(self, axis: int, place: int, where: slice) -> tuple[slice, slice] | None:
         stride = self.stride[axis]
@@ -140,6 +151,11 @@ class Windows(NamedTuple):
         return slice(first - where.start, last - where.start), source
 
 
+@functools.lru_cache(maxsize=128)
+def _meetings_of_all(windows: Windows) -> tuple[Meeting, ...]:
+    return tuple(windows._meetings(windows.block()))
+
+
 def take_windows(x: Any, columns: Any, windows: Windows, block: Block) -> None:
     """What the windows of a block see.
 
@@ -147,19 +163,17 @@ def take_windows(x: Any, columns: Any, windows: Windows, block: Block) -> None:
         x: (channels, samples, *size).
         columns: an out, (channels, *kernel, samples, *shape of the block).
     """
-    every = (slice(None), slice(None))
     for meeting in windows.meetings(block):
         target = columns[(slice(None), *meeting.place)]
         if not meeting.whole:
             target.fill(0)
         if meeting.inside is not None and meeting.source is not None:
-            target[(*every, *meeting.inside)] = x[(*every, *meeting.source)]
+            target[meeting.inside] = x[meeting.source]
 
 
 def add_windows(columns: Any, x: Any, windows: Windows, block: Block, add: Callable[..., Any]) -> None:
     """The reverse of `take_windows`: what lies in the windows is added to ``x``, by the function ``add``."""
-    every = (slice(None), slice(None))
     for meeting in windows.meetings(block):
         if meeting.inside is not None and meeting.source is not None:
-            target = x[(*every, *meeting.source)]
-            add(target, columns[(slice(None), *meeting.place)][(*every, *meeting.inside)], out=target)
+            target = x[meeting.source]
+            add(target, columns[(slice(None), *meeting.place)][meeting.inside], out=target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import events
+from .cuda import import_cupy, referable_array
 from .device import CPU, META, Device, DeviceLike, as_device
 from .errors import MemoryBudgetError
 from .limits import available_bytes
@@ -43,6 +44,7 @@ __all__ = [
     "events",
     "format_size",
     "get_limit",
+    "import_cupy",
     "max_memory_allocated",
     "memory_allocated",
     "memory_reserved",
@@ -50,6 +52,7 @@ __all__ = [
     "memory_summary",
     "parse_size",
     "pool",
+    "referable_array",
     "reset_peak_memory_stats",
     "set_limit",
     "settle",

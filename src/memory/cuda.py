@@ -14,6 +14,7 @@ NOTE [ CUDA memory ]
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -121,6 +122,31 @@ def _root_class(cupy: Any) -> Any:
         """Memory of a block while it is leased (note, rule 1)."""
 
     return LeasedMemory
+
+
+# id(memory) -> what stands for it, as long as that lives: memory has one storage however often it comes in.
+_stand_ins: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def referable_array(array: Any, dtype: np.dtype[Any] | None = None, nbytes: int | None = None) -> Any:
+    """A CuPy array over the same memory, which can be referred to weakly; the array itself if its memory can be.
+
+    CuPy's own memory objects can't: another one, of our class, stands for them and keeps them.
+
+    Args:
+        dtype: what the elements are, if not what the array says.
+        nbytes: of the memory, if not what its object says.
+    """
+    cupy = import_cupy()
+    memory, kind = array.data.mem, _root_class(cupy)
+    if isinstance(memory, kind) and dtype in (None, array.dtype):
+        return array
+    root = memory if isinstance(memory, kind) else _stand_ins.get(id(memory))
+    if root is None:
+        size = int(memory.size) if nbytes is None else nbytes
+        root = _stand_ins[id(memory)] = kind(memory.ptr, size, memory, memory.device_id)
+    pointer = cupy.cuda.MemoryPointer(root, array.data.ptr - memory.ptr)
+    return cupy.ndarray(array.shape, dtype or array.dtype, memptr=pointer, strides=array.strides)
 
 
 @functools.cache

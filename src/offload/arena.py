@@ -15,6 +15,7 @@ NOTE [ Arenas ]
    before it, as far as staging memory goes. A value whose write hasn't ended is taken from staging memory.
 7. Staging memory is lent, not owed: when something else doesn't fit under the host's limit, what was read ahead is
    dropped and the writes are waited for, before anything is refused.
+8. Ctrl-C may arrive anywhere in a save: its part of the file is freed only when no thread writes there any more.
 """
 
 from __future__ import annotations
@@ -27,16 +28,15 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from ..memory import CPU, format_size, pool
-from ..saved_tensors.payload import PACKED, SCRATCH, as_bytes, byte_runs
+from ..memory import CPU, MemoryBudgetError, format_size, pool
+from ..saved_tensors.payload import PACKED, SCRATCH, as_bytes
 from .file import NamelessFile
 from .free_list import FreeList
-from .pages import PAGE, HostArray, checksum, gather, is_aligned, lease_pages, pieces, scatter, whole_pages
+from .order import ReadingOrder
+from .pages import PAGE, HostArray, checksum, gather, gathered, is_aligned, lease_pages, pieces, scatter, whole_pages
 from .worker import Worker
 
 _PIECE = 1 << 20
-# How many values that were saved before the one that is read are looked at for some to read ahead.
-_LOOK_BACK = 256
 
 
 # How often this process and its ancestors have forked.
@@ -103,7 +103,8 @@ class Extent:
             self.arena.free(start, self.nbytes)
 
     def __del__(self) -> None:
-        self.release()
+        if hasattr(self, "start"):  # Ctrl-C may have come before
+            self.release()
 
 
 class Arena:
@@ -114,9 +115,6 @@ class Arena:
         limit: the most bytes that it may take.
         checked: whether each part is checked when it is read.
         staging: the most bytes of staging memory for writing, and as many for reading ahead; 0 does all at once.
-
-    Attributes:
-        written_bytes, read_bytes: what went to the file and came from it.
 
     Raises:
         FileNotFoundError, NotADirectoryError, PermissionError, OSError: if no file can be made there.
@@ -129,8 +127,8 @@ class Arena:
         self.staging = staging
         self.pid = os.getpid()
         self._born = _forks
-        self.written_bytes = 0
-        self.read_bytes = 0
+        self._written = _Total()
+        self._read = _Total()
         try:
             self.file = NamelessFile(directory, limit)
         except OSError as error:
@@ -143,12 +141,23 @@ class Arena:
         self._saved = 0
         self._writer = Worker("disk-writer")
         self._reader = Worker("disk-reader")
-        self._writing = _Bytes()
+        self._staged: list[weakref.ref[HostArray]] = []
         self._ahead: list[weakref.ref[Ahead]] = []
+        self._order = ReadingOrder()
         self._failure: OSError | None = None
-        _arenas.add(self)
+        _arenas.append(weakref.ref(self, _arenas.remove))
         if _give_up_staging not in pool(CPU).evictors:
             pool(CPU).evictors.append(_give_up_staging)
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that went to the file."""
+        return self._written.value
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes that came from the file."""
+        return self._read.value
 
     @property
     def takes(self) -> bool:
@@ -229,6 +238,7 @@ class Arena:
             if not self._write_behind(extent, arrays):
                 self._write_now(extent, arrays)
         except BaseException as error:
+            self._writer.drain()  # note, rule 8
             extent.release()  # the traceback would keep it, and the memory that it was written from
             traceback.clear_frames(error.__traceback__)
             if isinstance(error, OSError):
@@ -259,53 +269,44 @@ class Arena:
         size = whole_pages(extent.nbytes)
         if size > self.staging:
             return False
-        writing = self._writing
-        self._writer.wait_until(lambda: writing.total() + size <= self.staging)
-        if not _has_room(size):
+        self._writer.wait_until(lambda: self._staged_bytes() + size <= self.staging)
+        staging = self._lease_staging(size)
+        if staging is None:
             self._writer.drain()  # the values that wait are gone from memory then, and this one is written at once
             return False
-        staging = lease_pages(extent.nbytes, PACKED)
         gather(arrays, staging)
         extent.staging = staging
-        writing.add(size)
-        self._writer.submit(_write_job(weakref.ref(extent), writing, size))
+        self._writer.submit(_write_job(weakref.ref(extent)))
         return True
+
+    def _lease_staging(self, size: int) -> HostArray | None:
+        """Memory for a value that is to be written, or None if it would be too much."""
+        with self._lock:
+            if self._staged_bytes() + size > self.staging or not _has_room(size):
+                return None
+            try:
+                staging = lease_pages(size, PACKED)
+            except MemoryBudgetError:  # another thread was faster
+                return None
+            self._staged = [reference for reference in self._staged if reference() is not None]
+            self._staged.append(weakref.ref(staging))
+            return staging
+
+    def _staged_bytes(self) -> int:
+        """Bytes of the values that wait for being written, or that couldn't be; it takes no lock."""
+        found = [reference() for reference in list(self._staged)]
+        return sum(staging.nbytes for staging in found if staging is not None)
 
     def _write_now(self, extent: Extent, arrays: Sequence[HostArray]) -> None:
         """Write a value through memory of a piece's size."""
-        if len(arrays) != 1 or not arrays[0].flags.c_contiguous:
-            self._write_gathered(extent, arrays)
-            return
-        source = as_bytes(arrays[0])
         piece = lease_pages(min(_PIECE, extent.nbytes), SCRATCH)
-        for start, stop in pieces(extent.nbytes, _PIECE):
-            pages = piece[: whole_pages(stop - start)]
-            pages[: stop - start] = source[start:stop]
-            pages[stop - start :] = 0
-            self.write_pages(extent, pages, start)
-
-    def _write_gathered(self, extent: Extent, arrays: Sequence[HostArray]) -> None:
-        piece = lease_pages(min(_PIECE, extent.nbytes), SCRATCH)
-        start = filled = 0
-        for array in arrays:
-            for run in byte_runs(array):
-                taken = 0
-                while taken < run.size:
-                    more = min(run.size - taken, piece.size - filled)
-                    piece[filled : filled + more] = run[taken : taken + more]
-                    taken, filled = taken + more, filled + more
-                    if filled == piece.size:
-                        self.write_pages(extent, piece, start)
-                        start, filled = start + filled, 0
-        if filled:
-            pages = piece[: whole_pages(filled)]
-            pages[filled:] = 0
+        for start, pages in gathered(arrays, piece):
             self.write_pages(extent, pages, start)
 
     def write_pages(self, extent: Extent, pages: HostArray, start: int) -> None:
         """Write pages of an extent, ``start`` bytes into it. Not for users."""
         self.file.write(pages, extent.start + start)
-        self.written_bytes += pages.nbytes
+        self._written.add(pages.nbytes)
         if self.checked:
             extent.checksum = ((extent.checksum or 0) + checksum(pages, start // PAGE)) % 2**64
 
@@ -313,8 +314,10 @@ class Arena:
         """Let staging memory go (note, rule 7). Not for users: the pool asks for it."""
         if not self.staging or os.getpid() != self.pid:
             return
-        for extent in list(self._extents.values()):
-            extent.ahead = None
+        for reference in self._extents.valuerefs():  # a list, which other threads don't change
+            extent = reference()
+            if extent is not None:
+                extent.ahead = None
         self._reader.drain()
         self._writer.drain()
 
@@ -358,7 +361,7 @@ class Arena:
             self.file.read(pages, extent.start + start)
         except OSError as error:
             raise explained(error, f"could not read {extent.nbytes:,} bytes", self.directory) from error
-        self.read_bytes += pages.nbytes
+        self._read.add(pages.nbytes)
         return 0 if extent.checksum is None else checksum(pages, start // PAGE)
 
     def check(self, extent: Extent, total: int) -> None:
@@ -391,7 +394,7 @@ class Arena:
         """Have the values read that were saved before a value, the last one first (note, rule 6)."""
         with self._lock:
             room = self.staging - self._bytes_ahead(number)
-            for before in range(number - 1, max(number - 1 - _LOOK_BACK, -1), -1):
+            for before in self._order.coming(number):
                 extent = self._extents.get(before)
                 if extent is None or extent.staging is not None or extent.ahead is not None or extent.start < 0:
                     continue
@@ -399,13 +402,16 @@ class Arena:
                 room -= size
                 if room < 0 or not _has_room(size):
                     return
-                extent.ahead = ahead = Ahead(lease_pages(size, SCRATCH))
+                try:
+                    extent.ahead = ahead = Ahead(lease_pages(size, SCRATCH))
+                except MemoryBudgetError:  # another thread was faster
+                    return
                 self._ahead.append(weakref.ref(ahead))
                 self._reader.submit(_read_job(weakref.ref(extent), weakref.ref(ahead)))
 
     def _bytes_ahead(self, number: int) -> int:
         """Bytes that are read ahead, after those were dropped that the pass has left behind."""
-        for passed in range(number, min(number + _LOOK_BACK, self._saved)):
+        for passed in self._order.passed(number, self._saved):
             extent = self._extents.get(passed)
             if extent is not None:
                 extent.ahead = None
@@ -414,31 +420,30 @@ class Arena:
         return sum(ahead.pages.nbytes for _, ahead in alive if ahead is not None)
 
 
-_arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
+# A list, which threads change and read in one step each.
+_arenas: list[weakref.ref[Arena]] = []
 
 
 def _give_up_staging(nbytes: int) -> None:
     # No lock of an arena is taken here: whoever holds one may be waiting for the pool, which holds its own.
-    for arena in list(_arenas):
-        arena.give_up_staging()
+    for arena in [reference() for reference in list(_arenas)]:
+        if arena is not None:
+            arena.give_up_staging()
 
 
-class _Bytes:
-    """A number that several threads change."""
+class _Total:
+    """A number that several threads add to."""
 
     def __init__(self) -> None:
+        self.value = 0
         self._lock = threading.Lock()
-        self._total = 0
 
     def add(self, nbytes: int) -> None:
         with self._lock:
-            self._total += nbytes
-
-    def total(self) -> int:
-        return self._total
+            self.value += nbytes
 
 
-def _write_job(reference: weakref.ref[Extent], writing: _Bytes, size: int) -> Callable[[], None]:
+def _write_job(reference: weakref.ref[Extent]) -> Callable[[], None]:
     """What the writer does: it holds neither the value nor the arena until it begins."""
 
     def job() -> None:
@@ -455,8 +460,6 @@ def _write_job(reference: weakref.ref[Extent], writing: _Bytes, size: int) -> Ca
             assert extent is not None
             extent.arena.failed(OSError(errno.EIO, f"the writer was stopped by {type(error).__name__}: {error}"))
             raise
-        finally:
-            writing.add(-size)
 
     return job
 

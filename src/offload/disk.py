@@ -61,9 +61,8 @@ class save_on_disk(Policy):  # noqa: N801  # a relative of save_on_cpu
         limit: the most bytes that the file may take, or a text such as ``"20 GiB"``.
         min_bytes: smaller values are left alone.
         checksum: check what is read against what was written.
-        staging: 0, to wait for each transfer; or the most memory for values on their way to the disk, ``"64 MiB"`` say,
-            and as much for values that are read before they are needed: both are counted, and transfers go on beside
-            the program.
+        staging: the most memory for values on their way to the disk, and as much for values that are read before they
+            are needed; both are counted, and transfers go on beside the program. 0: each transfer is waited for.
         in_memory: accept a directory whose files are in memory (tmpfs), where this gains nothing.
         parameters: also move what lies in parameters and buffers.
 
@@ -88,7 +87,7 @@ class save_on_disk(Policy):  # noqa: N801  # a relative of save_on_cpu
         *,
         min_bytes: int | str = "64 KiB",
         checksum: bool = True,
-        staging: int | str = 0,
+        staging: int | str = "64 MiB",
         in_memory: bool = False,
         parameters: bool = False,
     ) -> None:

@@ -95,10 +95,11 @@ class NamelessFile:
         """
         done = 0
         while done < pages.nbytes:
+            direct = self.direct
             try:
                 written = self._write_some(pages[done:], position + done)
             except OSError as error:
-                self._leave_direct(error)
+                self._leave_direct(error, direct)
                 continue
             if not written:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -112,18 +113,22 @@ class NamelessFile:
         """
         done = 0
         while done < pages.nbytes:
+            direct = self.direct
             try:
                 got = self._read_some(pages[done:], position + done)
             except OSError as error:
-                self._leave_direct(error)
+                self._leave_direct(error, direct)
                 continue
             if not got:
                 raise OSError(errno.EIO, f"the file ends {pages.nbytes - done:,} bytes early")
             done += got
 
-    def _leave_direct(self, error: OSError) -> None:
-        """Go through the page cache after a transfer that can't go around it; otherwise raise the error."""
-        if not self.direct or error.errno != errno.EINVAL:
+    def _leave_direct(self, error: OSError, was_direct: bool) -> None:
+        """Go through the page cache after a transfer that can't go around it; otherwise raise the error.
+
+        Another thread may have seen to it since the transfer began.
+        """
+        if not was_direct or error.errno != errno.EINVAL:
             raise error
         import fcntl
 

@@ -10,7 +10,6 @@ class FreeList:
 
     Attributes:
         end: where the last range ends.
-        taken: bytes that are allocated.
 
     >>> parts = FreeList()
     >>> parts.take(10), parts.take(5)
@@ -22,39 +21,36 @@ class FreeList:
 
     def __init__(self) -> None:
         self.end = 0
-        self.taken = 0
-        self._starts: list[int] = []
-        self._sizes: list[int] = []
+        self._holes: list[tuple[int, int]] = []  # (start, size), in order
+
+    @property
+    def taken(self) -> int:
+        """Bytes that are allocated."""
+        return self.end - sum(size for _, size in self._holes)
+
+    # Ctrl-C may come between two statements: each leaves ranges that don't overlap, though one may be lost.
 
     def take(self, size: int) -> int:
         """The start of ``size`` free bytes: the first hole that is large enough, else the end of the file."""
-        self.taken += size
-        for index, free in enumerate(self._sizes):
+        for index, (start, free) in enumerate(self._holes):
             if free >= size:
-                start = self._starts[index]
-                if free == size:
-                    del self._starts[index], self._sizes[index]
-                else:
-                    self._starts[index] += size
-                    self._sizes[index] -= size
+                self._holes[index : index + 1] = [(start + size, free - size)] if free > size else []
                 return start
         start = self.end
-        self.end += size
+        self.end = start + size
         return start
 
     def give(self, start: int, size: int) -> None:
         """Free a range that `take` returned; a hole at the end of the file is cut off."""
-        self.taken -= size
-        index = bisect_left(self._starts, start)
-        if index < len(self._starts) and start + size == self._starts[index]:
-            size += self._sizes[index]
-            del self._starts[index], self._sizes[index]
-        if index and self._starts[index - 1] + self._sizes[index - 1] == start:
-            index -= 1
-            start = self._starts.pop(index)
-            size += self._sizes.pop(index)
-        if start + size == self.end:
+        first = last = bisect_left(self._holes, (start, size))
+        if last < len(self._holes) and start + size == self._holes[last][0]:
+            size += self._holes[last][1]
+            last += 1
+        if first and sum(self._holes[first - 1]) == start:
+            first -= 1
+            size += start - self._holes[first][0]
+            start = self._holes[first][0]
+        at_the_end = start + size == self.end
+        self._holes[first:last] = [] if at_the_end else [(start, size)]
+        if at_the_end:
             self.end = start
-        else:
-            self._starts.insert(index, start)
-            self._sizes.insert(index, size)

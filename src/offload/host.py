@@ -25,10 +25,9 @@ from ..memory import CPU, Device, MemoryBudgetError, Storage, parse_size, pool, 
 from ..saved_tensors import Payload, Policy, Site, Stage
 from ..saved_tensors.layout import Array
 from ..saved_tensors.payload import PACKED, Spec, copy_into
+from .order import ReadingOrder
 from .pinned import PinnedMemory
 from .streams import Event, stream_of
-
-_LOOK_BACK = 256
 
 
 class CopyOut:
@@ -160,6 +159,7 @@ class HostStage(Stage):
         self._saved = 0
         self._copies: weakref.WeakValueDictionary[int, CopyOut] = weakref.WeakValueDictionary()
         self._coming: list[CopyIn] = []
+        self._order = ReadingOrder()
         self._failure: BaseException | None = None
 
     def serves(self, device: Device) -> bool:
@@ -268,14 +268,14 @@ class HostStage(Stage):
     def _fetch_ahead(self, number: int) -> None:
         """Start to copy back the values that were saved before a value, the last one first (note, rule 5)."""
         with self._lock:
-            for passed in range(number, min(number + _LOOK_BACK, self._saved)):
+            for passed in self._order.passed(number, self._saved):
                 copy = self._copies.get(passed)
                 if copy is not None:
                     copy.ahead = None
             self._coming = [copy for copy in self._coming if not copy.poll()]
             ahead = [copy.ahead for copy in self._copies.values() if copy.ahead is not None]
             room = self.window - sum(copy.nbytes for copy in ahead)
-            for before in range(number - 1, max(number - 1 - _LOOK_BACK, -1), -1):
+            for before in self._order.coming(number):
                 copy = self._copies.get(before)
                 if copy is None or copy.ahead is not None or not copy.poll() or copy.error is not None:
                     continue

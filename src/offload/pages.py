@@ -64,6 +64,25 @@ def _gather_bytes(array: HostArray, into: HostArray) -> None:
         start += run.size
 
 
+def gathered(arrays: Sequence[HostArray], piece: HostArray) -> Iterator[tuple[int, HostArray]]:
+    """What `gather` makes, a piece at a time: where each begins, and its pages, which the next one overwrites."""
+    start = filled = 0
+    for array in arrays:
+        for run in byte_runs(array):
+            taken = 0
+            while taken < run.size:
+                more = min(run.size - taken, piece.size - filled)
+                piece[filled : filled + more] = run[taken : taken + more]
+                taken, filled = taken + more, filled + more
+                if filled == piece.size:
+                    yield start, piece
+                    start, filled = start + filled, 0
+    if filled:
+        pages = piece[: whole_pages(filled)]
+        pages[filled:] = 0
+        yield start, pages
+
+
 def scatter(pages: HostArray, at: int, outs: Sequence[HostArray]) -> None:
     """Fill contiguous arrays from pages that begin ``at`` bytes into what `gather` made."""
     begin = 0

@@ -14,7 +14,8 @@ so a batch that does not fit into memory may come in parts, each loss weighted b
 
 What an optimizer keeps is counted in the category ``"optimizer_state"``: for each element of a parameter in float32 8
 bytes with `AdamW`, 2.03 with `AdamW8bit`, next to nothing for matrices with `Adafactor`, 4 with momentum, none with
-plain `SGD`. `in_backward` saves the memory of gradients. `swa_utils` has averages of models.
+plain `SGD`. `in_backward` saves the memory of gradients, `master_weights` half of that of 16-bit parameters and their
+gradients. `swa_utils` has averages of models: as many bytes again as the model, kept where you put them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .adamw_8bit import AdamW8bit
 from .adaptive import Adadelta, Adagrad, Adamax, RMSprop
 from .in_backward import in_backward
 from .lbfgs import LBFGS
+from .master_weights import master_weights
 from .nadam import NAdam, RAdam
 from .optimizer import Optimizer
 from .rprop import ASGD, Rprop
@@ -49,5 +51,6 @@ __all__ = [
     "Rprop",
     "in_backward",
     "lr_scheduler",
+    "master_weights",
     "swa_utils",
 ]

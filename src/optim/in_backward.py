@@ -5,7 +5,8 @@ NOTE [ Updates in backward ]
    those on their way exist at a time. Whoever needs the old values after that notices by the version of the storage.
 2. The norm of all gradients is known only when all were there. Clipping by it takes two passes over the graph: one that
    measures and drops each gradient, one that scales and uses it.
-3. ``optimizer.step()`` ends a step: it updates what has a gradient left. A second gradient before that is one that was
+3. The optimizer owns the updates, and parameters know them weakly: they end when it does, and nothing goes in circles.
+4. ``optimizer.step()`` ends a step: it updates what has a gradient left. A second gradient before that is one that was
    meant to be accumulated, and an error if it was not announced: the first is gone.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from typing import Any
 
 from ..autograd.grad_mode import no_grad
@@ -41,7 +43,7 @@ def in_backward(
             up, as without this; the last one is not kept.
 
     Returns:
-        A handle: ``remove()`` ends it, or leaving it as a context.
+        A handle: ``remove()`` ends it, or leaving it as a context, or the end of the optimizer.
 
     Raises:
         TypeError: for L-BFGS, which evaluates the loss several times a step.
@@ -80,24 +82,19 @@ class InBackward:
         self._optimizer = optimizer
         self._max_norm = max_norm
         self._error_if_nonfinite = error_if_nonfinite
-        self._most = accumulation_steps
-        self._lock = threading.Lock()  # each device has a thread of its own in backward
-        self._seen: dict[Tensor, int] = {}
-        self._squares: list[float] = []
-        self._phase = "free"
-        self._factor = 1.0
-        self._handles: list[Any] = [optimizer.register_step_post_hook(self._end_of_step)]
-        self._params: list[Tensor] = []
+        self._updates = updates = _Updates(optimizer, max_norm is not None, accumulation_steps)
+        handles: list[Any] = [optimizer.register_step_post_hook(updates.end_step)]
         for number, group in enumerate(optimizer.param_groups):
             for param in group["params"]:
                 if param.requires_grad:
-                    self._params.append(param)
-                    self._handles.append(param.register_post_accumulate_grad_hook(_Hook(self, number)))
+                    updates.params.append(param)
+                    handles.append(param.register_post_accumulate_grad_hook(_Hook(updates, number)))
+        self._finalizer = weakref.finalize(optimizer, _remove, handles)
+        self._finalizer.atexit = False
 
     def remove(self) -> None:
         """Let the optimizer be as before."""
-        for handle in self._handles:
-            handle.remove()
+        self._finalizer()
 
     def __enter__(self) -> InBackward:
         return self
@@ -118,39 +115,65 @@ class InBackward:
         if self._max_norm is None:
             loss.backward(gradient)
             return None
-        if any(param.grad is not None for param in self._params):
+        updates = self._updates
+        if any(param.grad is not None for param in updates.params):
             raise RuntimeError("in_backward: there are gradients from before, which clipping in two passes would drop")
-        self._squares = []
+        updates.squares = []
         try:
-            self._phase = "measure"
+            updates.phase = "measure"
             # nobody else's gradients: they would be added twice
-            loss.backward(gradient, retain_graph=True, inputs=self._params)
-            norm = math.sqrt(math.fsum(self._squares)) if all(map(math.isfinite, self._squares)) else math.inf
-            if any(map(math.isnan, self._squares)):
-                norm = math.nan
+            loss.backward(gradient, retain_graph=True, inputs=updates.params)
+            norm = updates.norm()
             if self._error_if_nonfinite and not math.isfinite(norm):
                 raise RuntimeError(
                     f"The total norm of gradients is {norm}, so it cannot be clipped. To scale the gradients anyway,"
                     " set `error_if_nonfinite=False`"
                 )
             factor = float(self._max_norm) / (norm + 1e-6)
-            self._factor = factor if factor < 1.0 or math.isnan(factor) else 1.0
-            self._phase = "update"
+            updates.factor = factor if factor < 1.0 or math.isnan(factor) else 1.0
+            updates.phase = "update"
             loss.backward(gradient)
         finally:
-            self._phase = "free"
+            updates.phase = "free"
         return norm
 
-    def _arrived(self, param: Tensor, group_number: int) -> None:
-        grad = param.grad
-        if grad is None:
+
+def _remove(handles: list[Any]) -> None:
+    for handle in handles:
+        handle.remove()
+
+
+class _Updates:
+    """What arrives during backward, and what is done with it; belongs to an optimizer."""
+
+    def __init__(self, optimizer: Optimizer, clips: bool, most: int) -> None:
+        self._optimizer = weakref.ref(optimizer)
+        self._clips = clips
+        self._most = most
+        self._lock = threading.Lock()  # each device has a thread of its own in backward
+        self._seen: dict[Tensor, int] = {}
+        self.params: list[Tensor] = []
+        self.squares: list[float] = []
+        self.phase = "free"
+        self.factor = 1.0
+
+    def norm(self) -> float:
+        """Of all gradients that were measured."""
+        if any(map(math.isnan, self.squares)):
+            return math.nan
+        return math.sqrt(math.fsum(self.squares)) if all(map(math.isfinite, self.squares)) else math.inf
+
+    def arrived(self, param: Tensor, group_number: int) -> None:
+        """Do with a parameter's gradient what is its turn."""
+        grad, optimizer = param.grad, self._optimizer()
+        if grad is None or optimizer is None:
             return
-        if self._max_norm is not None and self._phase == "free":
+        if self._clips and self.phase == "free":
             raise RuntimeError("in_backward: with max_norm, call handle.backward(loss) in place of loss.backward()")
-        if self._phase == "measure":
+        if self.phase == "measure":
             square = float(backend(grad.device.type).sum_of_squares(grad._array))
             with self._lock:
-                self._squares.append(square)
+                self.squares.append(square)
             param.grad = None
             return
         with self._lock:
@@ -161,20 +184,22 @@ class InBackward:
                 " Call optimizer.step() after each update, or announce gradients that add up by accumulation_steps"
             )
         if count == self._most:
-            self._use(param, grad, self._optimizer.param_groups[group_number])
+            self._use(param, grad, optimizer, group_number)
 
-    def _use(self, param: Tensor, grad: Tensor, group: Group) -> None:
+    def _use(self, param: Tensor, grad: Tensor, optimizer: Optimizer, group_number: int) -> None:
+        group: Group = optimizer.param_groups[group_number]
         with no_grad():  # no phase of its own: to a profiler, the end of one is the end of a step
-            if self._factor != 1.0:
-                backend(grad.device.type).scale_(grad._array, self._factor)
-            self._optimizer._prepare([(param, grad, group)])
+            if self.factor != 1.0:
+                backend(grad.device.type).scale_(grad._array, self.factor)
+            optimizer._prepare([(param, grad, group)])
             before_write(param._storage)
-            self._optimizer._update(param, grad, group)
+            optimizer._update(param, grad, group)
         param.grad = None
 
-    def _end_of_step(self, *called: Any) -> None:
+    def end_step(self, *called: Any) -> None:
+        """What the optimizer calls at the end of a step."""
         self._seen.clear()
-        self._factor = 1.0
+        self.factor = 1.0
 
 
 class _Hook:
@@ -182,9 +207,11 @@ class _Hook:
 
     frees_gradient = True  # whoever wants to see all gradients can tell why there are none
 
-    def __init__(self, owner: InBackward, group_number: int) -> None:
-        self._owner = owner
+    def __init__(self, updates: _Updates, group_number: int) -> None:
+        self._updates = weakref.ref(updates)
         self._group_number = group_number  # loading a state makes new groups
 
     def __call__(self, param: Tensor) -> None:
-        self._owner._arrived(param, self._group_number)
+        updates = self._updates()
+        if updates is not None:
+            updates.arrived(param, self._group_number)

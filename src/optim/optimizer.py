@@ -19,7 +19,18 @@ from ..autograd.tensor import Tensor
 from ..kernels import backend
 from ..memory import events
 from ..saved_tensors.mutation import before_write
-from .state import STEP, Form, packed_groups, packed_state, real_values, unpacked_groups, unpacked_state
+from .state import (
+    MASTER,
+    STEP,
+    Form,
+    needs_master,
+    new_master,
+    packed_groups,
+    packed_state,
+    real_values,
+    unpacked_groups,
+    unpacked_state,
+)
 from .step_hooks import Hooked
 
 Group: TypeAlias = dict[str, Any]
@@ -30,7 +41,8 @@ class Optimizer(Hooked):
     """Base class of optimizers, like ``torch.optim.Optimizer``.
 
     Args:
-        params: the tensors to optimize, or dicts with ``"params"`` and settings of their own.
+        params: the tensors to optimize, or pairs of a name and a tensor such as ``named_parameters()`` gives, or dicts
+            with such ``"params"`` and settings of their own. Names are kept in the groups, as ``"param_names"``.
         defaults: settings for groups that don't bring them.
 
     Attributes:
@@ -39,7 +51,7 @@ class Optimizer(Hooked):
 
     Raises:
         TypeError: for anything that is no tensor, or an unordered collection.
-        ValueError: for no parameters at all, one that is given twice, or one that is not a leaf.
+        ValueError: for no parameters at all, one that is given twice, one that is not a leaf, or names for some only.
 
     A subclass defines `check_group`, `initial_state` and `update`; or it overrides `step`.
 
@@ -73,6 +85,7 @@ class Optimizer(Hooked):
             raise TypeError(f"param_group must be a dict, got {type(param_group).__name__}")
         params = param_group["params"]
         params = [params] if isinstance(params, Tensor) else _listed(params, "optimizer parameters")
+        params, names = _without_names(params)
         for param in params:
             if not isinstance(param, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(param).__name__}")
@@ -83,10 +96,22 @@ class Optimizer(Hooked):
         if not set(params).isdisjoint(chain.from_iterable(group["params"] for group in self.param_groups)):
             raise ValueError("some parameters appear in more than one parameter group")
         group = {"params": params, **{name: value for name, value in param_group.items() if name != "params"}}
+        if names:
+            group["param_names"] = names
+        if any(("param_names" in group) != ("param_names" in other) for other in self.param_groups):
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group"
+                f" {'with' if names else 'without'} names to the optimizer"
+            )
         for name, value in self.defaults.items():
             group.setdefault(name, value)
-        self.check_group(group)
+        self._check(group)
         self.param_groups.append(group)
+
+    def _check(self, group: Group) -> None:
+        if isinstance(group.get("lr"), Tensor) and group["lr"].numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        self.check_group(group)
 
     # -- what a subclass defines ---------------------------------------------------------------------------------------
 
@@ -157,16 +182,33 @@ class Optimizer(Hooked):
     def _update(self, param: Tensor, grad: Tensor, group: Group) -> None:
         """Update one parameter, whose state is there."""
         state = self.state.get(param, {})
-        arrays = self.arrays(param, state)
-        self.update(backend(param.device.type), real_values(param), real_values(grad), group, arrays)
+        if MASTER in state:
+            self._update_master(param, grad, group, state)
+        else:
+            arrays = self.arrays(param, state)
+            self.update(backend(param.device.type), real_values(param), real_values(grad), group, arrays)
         for written in (param, *state.values()):
             if isinstance(written, Tensor):
                 written._storage.version += 1
 
+    def _update_master(self, param: Tensor, grad: Tensor, group: Group, state: dict[str, Any]) -> None:
+        """Update a parameter's float32 copy, and give the parameter its rounded values."""
+        master = state[MASTER]
+        arrays = self.arrays(master, {name: value for name, value in state.items() if name != MASTER})
+        wide = grad.to(master.dtype)
+        self.update(backend(param.device.type), real_values(master), real_values(wide), group, arrays)
+        param.copy_(master)
+
     def _prepare(self, work: list[tuple[Tensor, Tensor, Group]]) -> None:
         """Make the states that are missing, all or none (NOTE [ A step ], rule 1)."""
-        made = {param: self.initial_state(param, group) for param, _, group in work if not self.state.get(param)}
+        made = {param: self._new_state(param, group) for param, _, group in work if not self.state.get(param)}
         self.state.update({param: state for param, state in made.items() if state})
+
+    def _new_state(self, param: Tensor, group: Group) -> dict[str, Any]:
+        if not needs_master(param, group):
+            return self.initial_state(param, group)
+        master = new_master(param)
+        return {**self.initial_state(master, group), MASTER: master}
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
@@ -215,11 +257,18 @@ class Optimizer(Hooked):
             state_dict = state_dict if returned is None else returned
         groups = unpacked_groups(state_dict["param_groups"], self.param_groups, self.defaults)
         for group in groups:
-            self.check_group(group)
+            self._check(group)
         numbered = dict(enumerate(self._all_params()))
         saved_numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
         renumbered = dict(zip(saved_numbers, numbered.values(), strict=True))
-        state = unpacked_state(state_dict["state"], renumbered, copy, self.state_form)
+        mastered = {param for group in groups for param in group["params"] if needs_master(param, group)}
+
+        def form(name: str, param: Tensor) -> Form:
+            if param not in mastered:
+                return self.state_form(name, param)
+            return self.state_form(name, param).of_master(name, param)
+
+        state = unpacked_state(state_dict["state"], renumbered, copy, form)
         self.param_groups = groups
         self.state = defaultdict(dict, state)
         for hook in tuple(self._load_post_hooks.values()):
@@ -242,6 +291,18 @@ def _listed(params: Any, what: str) -> list[Any]:
     if isinstance(params, set | frozenset):
         raise TypeError(f"{what} must come in an order that is the same in every run; got a set")
     return list(params)
+
+
+def _without_names(params: list[Any]) -> tuple[list[Any], list[str]]:
+    """Parameters and their names, if they have any.
+
+    Raises:
+        ValueError: if only some have.
+    """
+    names = [param[0] for param in params if isinstance(param, tuple)]
+    if names and len(names) < len(params):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+    return [param[1] if isinstance(param, tuple) else param for param in params], names
 
 
 def hints(differentiable: bool = False, **chosen: Any) -> dict[str, Any]:
@@ -271,8 +332,6 @@ def check_ranges(group: Group, *names: str) -> None:
             for index, beta in enumerate(group["betas"]):
                 if not 0.0 <= beta < 1.0:
                     raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
-        elif name == "lr" and isinstance(group["lr"], Tensor) and group["lr"].numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
         elif not group[name] >= 0.0:
             raise ValueError(f"Invalid {_NAMES.get(name, name + ' value')}: {group[name]}")
 

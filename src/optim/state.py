@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,11 @@ from ..memory import CPU, Device, pool
 # The number of updates: float32 on the CPU, as in PyTorch, whatever the parameter is.
 STEP = "step"
 _STEP_DTYPE = np.dtype(np.float32)
+
+# The setting of a group whose 16-bit parameters are optimized through copies, and the name of a copy in the state.
+MASTER_WEIGHTS = "master_weights"
+MASTER = "master_weight"
+_WIDE = np.dtype(np.float32)
 
 
 def leased(shape: tuple[int, ...], dtype: np.dtype[Any], device: Device) -> Tensor:
@@ -49,6 +54,18 @@ def new_step(value: float = 0.0) -> Tensor:
     return tensor
 
 
+def needs_master(param: Tensor, group: Mapping[str, Any]) -> bool:
+    """Whether a parameter is optimized through a float32 copy."""
+    return bool(group.get(MASTER_WEIGHTS)) and param.is_floating_point() and param.dtype.itemsize == 2
+
+
+def new_master(param: Tensor) -> Tensor:
+    """A float32 copy of a parameter."""
+    tensor = leased(tuple(param.shape), _WIDE, param.device)
+    tensor.copy_(param.detach())
+    return tensor
+
+
 def real_values(tensor: Tensor) -> Any:
     """A tensor's array; complex numbers as pairs of real ones, along one more axis."""
     array = tensor._array
@@ -62,6 +79,12 @@ class Form:
     shape: tuple[int, ...] | None
     dtype: np.dtype[Any] | None
     device: Device
+
+    def of_master(self, name: str, param: Tensor) -> Form:
+        """The same for a parameter that has a float32 copy."""
+        if name == MASTER:
+            return Form(tuple(param.shape), _WIDE, param.device)
+        return self if self.dtype != param.dtype else replace(self, dtype=_WIDE)
 
     @classmethod
     def number(cls) -> Form:
@@ -112,6 +135,8 @@ def unpacked_groups(
             name: tuple(value) if isinstance(value, list) and isinstance(defaults.get(name), tuple) else value
             for name, value in theirs.items()
         }
+        if "param_names" in ours:
+            settings.setdefault("param_names", ours["param_names"])
         groups.append({**defaults, **settings, "params": ours["params"]})
     return groups
 

@@ -12,6 +12,7 @@ NOTE [ The live set at the peak ]
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -81,6 +82,11 @@ class Account:
         self.journal: list[Undo] | None = []
         self.frozen: dict[int, tuple[Block, str]] = {}
 
+    def importance(self) -> tuple[bool, bool, bool, int]:
+        """Reports are about the accelerator with the highest peak of those in use, or else the host."""
+        kind = self.device.type
+        return self.is_used, kind not in ("cpu", "meta"), kind != "meta", self.peak
+
     def enter(self, step: int, phase: str, now: int) -> None:
         """Make a phase the one that what follows counts for."""
         record = self.records.get(phase)
@@ -93,8 +99,11 @@ class Account:
             record.peak_ns = now
         self.record = record
 
-    def rises(self, block: Block) -> None:
-        """A block was added to the counts: look for a new maximum (note, rules 1 and 3)."""
+    def rises(self, block: Block) -> bool:
+        """A block was added to the counts: whether that is a new maximum (note, rules 1 and 3).
+
+        Of steps that are equally high the last one counts: the first one lacks what a step finds left over.
+        """
         used = self.used
         record = self.record
         if used > record.peak_bytes:
@@ -102,15 +111,16 @@ class Account:
             record.peak_bytes = used
             record.peak_block = block
             record.peak_ns = block.t_ns
-            if used > self.peak:
+            if used > self.peak or (used == self.peak and record.step != self.peak_record.step):
                 self.peak_categories = record.categories
                 self.peak = used
                 self.peak_block = block
                 self.peak_record = record
                 self.journal = []
-                return
+                return True
         if self.journal is not None:
             self.journal.append(block)
+        return False
 
     def freeze_if_long(self, live: dict[int, Block]) -> None:
         """Replace a long journal by what it stands for (note, rule 2)."""
@@ -154,6 +164,7 @@ class Book:
         self.ledgers: dict[int, StepLedger] = {}
         self.logs = logs
         self.names: Names = {}  # the user's variables, as far as they were looked at
+        self.new_peaks: list[Account] = []  # of which the peak has moved since variables were looked at
         self.leaks = StepLeaks()
         self._kept: dict[int, list[Block]] = {}  # by the node that keeps them
         self._being_saved: list[Block] = []
@@ -185,9 +196,10 @@ class Book:
         account.used += block.nbytes
         account.categories[index] += block.nbytes
         account.is_used = True
-        account.rises(block)
-        if account.peak_block is block:
+        if account.rises(block):
             account.peak_names = self.names
+            if account not in self.new_peaks:
+                self.new_peaks.append(account)
         self._log(block)
         if account.journal is not None and len(account.journal) > _SHORTEST_JOURNAL:
             account.freeze_if_long(self.live)
@@ -405,22 +417,27 @@ class Book:
         """The user's variables were looked at; what they hold now they held at a peak that was just reached."""
         self.names = names
 
-    def name_peak(self, names: Names) -> None:
-        """The user's variables were looked at right after a new peak."""
+    def name_peaks(self, names: Names, accounts: Iterable[Account]) -> None:
+        """The user's variables were looked at right after these accounts had a new peak."""
         self.names = names
+        for account in accounts:
+            account.peak_names = names
+
+    def name_the_rest(self, names: Names) -> None:
+        """The user's variables were looked at at the end: what has no name yet of a peak in this step gets one."""
         for account in self.accounts.values():
-            if account.peak_record is account.record:
-                account.peak_names = names
+            if account.peak_record.step == self.step:
+                account.peak_names = {**names, **account.peak_names}
 
     def unpacked(self, record: Any, nanoseconds: int) -> None:
         """A saved value was read."""
         self.ledger.unpacked(record, nanoseconds)
 
-    def name(self, id_: int, text: str) -> None:
-        """Call a live block by a name that its user knows."""
+    def name(self, id_: int, text: str, owner: str = "") -> None:
+        """Call a live block by a name that its user knows, and by that of the model that has it."""
         block = self.live.get(id_)
         if block is not None:
-            block.name = text
+            block.name, block.owner = text, owner
 
     def name_of(self, id_: int) -> str:
         """The name of a live block, or empty."""

@@ -63,6 +63,10 @@ def _plain_name(block: Block, names: Names) -> str:
 
 def description(block: Block) -> str:
     """What a block is, for one that has no name: its op, shape and dtype."""
+    if block.dtype is None and block.op:
+        return f"{block.op} workspace"  # of a library
+    if block.born_as == "temporary" and block.op and str(block.dtype) == "uint8" and len(block.shape or ()) == 1:
+        return f"{block.op} scratch"  # raw memory of a kernel
     shape = "" if block.shape is None else "x".join(map(str, block.shape)) or "scalar"
     dtype = "" if block.dtype is None else str(block.dtype)
     return " ".join(part for part in (block.op, shape, dtype) if part)
@@ -71,9 +75,11 @@ def description(block: Block) -> str:
 def holders(block: Block, category: str, phase: str, t_ns: int, names: Names, site: Site | None) -> tuple[Holder, ...]:
     """All that keep a block alive, as far as it is known; the one that keeps it longest comes first."""
     if category in ("parameter", "buffer", "gradient"):
-        return (Holder("module", f"{category} {block.name}".rstrip()),)
+        return (Holder("module", f"{category} of {block.owner}" if block.owner else category),)
     if category in ("optimizer_state", "optimizer_temporary"):
-        return (Holder("optimizer", block.op or "step"),)
+        what = "state" if category == "optimizer_state" else "temporary"
+        optimizer = block.op.removesuffix(".step")
+        return (Holder("optimizer", f"{what} of {optimizer}" if optimizer else what),)
     found = [Holder("python", name.text, _line_of(name.site(), site)) for name in names.get(block.id, ())]
     if block.is_saved_at(t_ns) and block.saved_by is not None:
         found.append(Holder("saved_tensor", ": ".join(block.saved_by), site))

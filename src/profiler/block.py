@@ -21,6 +21,7 @@ class Block:
         "name",
         "nbytes",
         "op",
+        "owner",
         "phase",
         "released_ns",
         "saved_by",
@@ -50,7 +51,7 @@ class Block:
         self.t_ns = t_ns
         self.step = 0
         self.phase = "setup"
-        self.name = ""
+        self.name = self.owner = ""  # what its user calls it, and the class of the model that has it
         self.saved_by: tuple[str, str] | None = None
         self.released_ns = self.savers = 0
         self.until = ""  # the op or node in which it was freed

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..memory import format_size, parse_size
-from .model import PHASES, LiveBlock, MemoryReport, PhasePeak, Saved
+from .model import DISK, PHASES, Hint, LiveBlock, MemoryReport, PhasePeak, Saved
+from .tables import flow
 
 _LARGEST = 4
+_WIDTH = 98
 _HINTS = 2
 _NAMES = {
     "parameter": "parameters",
@@ -52,7 +54,8 @@ class Use:
         """The device that the figures are about."""
         if self.device is not None:
             return self.device
-        return max(self.report.devices, key=lambda one: one.tracked_peak_bytes - one.begin_bytes).id
+        memory = [one for one in self.report.devices if one.id != DISK]
+        return max(memory, key=lambda one: one.tracked_peak_bytes - one.begin_bytes).id
 
     @property
     def begin_bytes(self) -> int:
@@ -127,6 +130,7 @@ class TestBudget:
         max_ratio: the most that the peak may be of the baseline's peak.
         baseline: ``FILE::TEST``, where that baseline is not the test's own.
         include_setup: whether what fixtures allocate counts too.
+        repeat: how often the test's function is called.
     """
 
     __test__ = False  # no test class, whatever pytest thinks of its name
@@ -136,6 +140,7 @@ class TestBudget:
     max_ratio: float | None = None
     baseline: str | None = None
     include_setup: bool = False
+    repeat: int = 1
 
 
 def parse_marker(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> TestBudget:
@@ -151,13 +156,16 @@ def parse_marker(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Tes
         options["peak"] = arguments[0]
     device, baseline = options.pop("device", None), options.pop("baseline", None)
     max_ratio, include = options.pop("max_ratio", None), options.pop("include", "call")
+    repeat = options.pop("repeat", 1)
+    if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
+        raise ValueError(f"memory_budget(repeat=...) is a whole number of at least 1, not {repeat!r}")
     if include not in ("call", "setup"):
         raise ValueError(f'memory_budget(include=...) is "call" or "setup", not {include!r}')
     unknown = [name for name in options if name not in ("peak", "saved", *PHASES)]
     if unknown:
         raise TypeError(
             f"memory_budget has no argument {unknown[0]!r}; expected peak, saved, a phase ({', '.join(PHASES)}),"
-            " device, max_ratio, baseline or include"
+            " device, max_ratio, baseline, include or repeat"
         )
     limits = {name: parse_size(size) for name, size in options.items()}
     if not limits and max_ratio is None:
@@ -165,7 +173,7 @@ def parse_marker(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Tes
     if baseline is not None and max_ratio is None:
         raise TypeError("memory_budget(baseline=...) needs max_ratio=, the most that the peak may be of that baseline")
     device = None if device is None else str(device)
-    return TestBudget(limits, device, max_ratio, baseline, include == "setup")
+    return TestBudget(limits, device, max_ratio, baseline, include == "setup", repeat)
 
 
 @dataclass(frozen=True)
@@ -224,7 +232,7 @@ def explanation(
     lines = _head(use, limits, where, before)
     lines += ["", *_phases(use, limits), "", *_live(use)]
     if use.report.hints and use.report.peak.device == use.shown_device:
-        lines += ["", *(f"hint: {hint.text}" for hint in use.report.hints if hint.code != "all")][: _HINTS + 1]
+        lines += ["", *(_hint(use, hint) for hint in use.report.hints if hint.code != "all")][: _HINTS + 1]
     changed = _changes(use, before)
     if changed or file:
         lines.append("")
@@ -232,7 +240,16 @@ def explanation(
         lines.append(f"what changed since the baseline: {changed}")
     if file:
         lines.append(f"full profile: {file}   (memprof report <file>)")
-    return "\n".join(f"  {line}".rstrip() for line in lines)
+    return "\n".join(f"  {line}".rstrip() for line in flow(lines, _WIDTH))
+
+
+def _hint(use: Use, hint: Hint) -> str:
+    """A hint with its figures above the start, as all figures of a test are."""
+    of_all, above = (
+        f"peak {format_size(hint.peak_before_bytes - start)} -> {format_size(hint.peak_after_bytes - start)}"
+        for start in (0, min(use.begin_bytes, hint.peak_after_bytes))
+    )
+    return f"hint: {hint.text.replace(of_all, above)}"
 
 
 def _head(use: Use, limits: Mapping[str, int], where: str, before: Mapping[str, Any] | None) -> list[str]:
@@ -281,25 +298,37 @@ def _live(use: Use) -> list[str]:
     rows = [("live at the peak", exact(total), "100.0%", "")]
     for kind, nbytes in use.by_category().items():
         largest = next(block for block in blocks if _kind(block) == kind)
-        rows.append((f"  {kind}", exact(nbytes), f"{nbytes / total:.1%}", describe(largest)))
+        rows.append((f"  {kind}", exact(nbytes), f"{nbytes / total:.1%}", _named(largest)))
     gone = sum(block.nbytes for block in blocks) - total
     if gone > 0:
         rows.append(("  freed since the start", f"-{exact(gone)}", f"-{gone / total:.1%}", ""))
     wide = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [f"{a.ljust(wide[0])}  {b.rjust(wide[1])}  {c.rjust(wide[2])}   {d}".rstrip() for a, b, c, d in rows]
     lines += ["", "largest blocks, and who holds them"]
-    lines += [f"  {exact(block.nbytes)}  {describe(block)}" for block in blocks[:_LARGEST]]
+    for block in blocks[:_LARGEST]:
+        lines.append(f"  {_named(block)}" + ("" if block.site is None else f", allocated at {block.site}"))
+        holders = _holders(block)
+        lines += [f"      held by {holders}"] if holders else []
     return lines
+
+
+def _named(block: LiveBlock) -> str:
+    """What a block is, and its size."""
+    name = block.name or block.op or "block"
+    module = f"{block.module}: " if block.module and not name.startswith(block.module) else ""
+    return f"{module}{name} {exact(block.nbytes)}"
+
+
+def _holders(block: LiveBlock) -> str:
+    return " and ".join(holder_text(holder.kind, holder.what) for holder in block.held_by if holder.kind != "unknown")
 
 
 def describe(block: LiveBlock) -> str:
     """What a block is, where it comes from and who holds it, in one line."""
-    name = block.name or block.op or "block"
-    module = f"{block.module}: " if block.module and not name.startswith(block.module) else ""
-    holders = [holder_text(holder.kind, holder.what) for holder in block.held_by if holder.kind != "unknown"]
-    parts = [f"{module}{name} {exact(block.nbytes)}"]
+    holders = _holders(block)
+    parts = [_named(block)]
     parts += [f"allocated at {block.site}"] if block.site is not None else []
-    parts += ["held by " + " and ".join(holders)] if holders else []
+    parts += [f"held by {holders}"] if holders else []
     return ", ".join(parts)
 
 

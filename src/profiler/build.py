@@ -13,6 +13,7 @@ from time import perf_counter_ns
 
 import numpy as np
 
+from ..kernels import get_num_threads
 from ..memory import CATEGORIES, available_bytes, pool
 from .accounts import Account, Book, PhaseRecord
 from .attribution import Lines, live_block
@@ -21,6 +22,7 @@ from .hints import find_hints
 from .holders import referrers
 from .ledger import StepLedger
 from .model import (
+    DISK,
     Boundary,
     DeviceUse,
     Holder,
@@ -45,7 +47,7 @@ def build_report(recorder: Recorder, command: Sequence[str], started: datetime, 
     origin = recorder.started_ns
     accounts = [one for one in book.accounts.values() if one.is_used] or list(book.accounts.values())
     devices = {one.device for one in accounts}
-    account = max(accounts, key=_importance, default=None)
+    account = max(accounts, key=Account.importance, default=None)
     peak = _peak(account, book, origin)
     ledger = _shown_ledger(book, peak.step)
     return MemoryReport(
@@ -55,7 +57,7 @@ def build_report(recorder: Recorder, command: Sequence[str], started: datetime, 
         duration_ns=recorder.elapsed_ns(),
         record=recorder.record,
         steps=book.steps_done,
-        devices=(tuple(_device(one) for one in accounts) or (DeviceUse("cpu", 0),)) + _disk(book),
+        devices=(tuple(_device(one, recorder) for one in accounts) or (DeviceUse("cpu", 0),)) + _disk(book),
         phases=tuple(_phase(record, origin) for record in book.records() if record.device in devices),
         peak=peak,
         saved=ledger.report() if ledger is not None else Saved(0),
@@ -96,23 +98,25 @@ def _platform() -> dict[str, str | int]:
         "python": python_platform.python_version(),
         "numpy": np.__version__,
         "cpus": os.cpu_count() or 1,
+        "threads": get_num_threads(),
     }
 
 
-def _importance(account: Account) -> tuple[bool, bool, int]:
-    """The report is about the accelerator with the highest peak, or else the host."""
-    kind = account.device.type
-    return kind not in ("cpu", "meta"), kind != "meta", account.peak
-
-
-def _device(account: Account) -> DeviceUse:
+def _device(account: Account, recorder: Recorder) -> DeviceUse:
     device = account.device
     total = available_bytes() if device.type == "cpu" else None
-    return DeviceUse(str(device), account.peak, total, pool(device).get_limit(), account.begin_bytes)
+    return DeviceUse(
+        id=str(device),
+        tracked_peak_bytes=account.peak,
+        total_bytes=total,
+        budget_bytes=pool(device).get_limit(),
+        begin_bytes=account.begin_bytes,
+        reserved_peak_bytes=recorder.resident.reserved.get(device),
+    )
 
 
 def _disk(book: Book) -> tuple[DeviceUse, ...]:
-    return (DeviceUse("disk", book.disk_peak),) if book.disk_peak else ()
+    return (DeviceUse(DISK, book.disk_peak),) if book.disk_peak else ()
 
 
 def _by_category(totals: Sequence[int]) -> dict[str, int]:
@@ -154,7 +158,7 @@ def _peak(account: Account | None, book: Book, origin: int) -> Peak:
         for block, category in account.at_peak(book.live).values()
         if block.nbytes
     ]
-    live.sort(key=lambda one: (-one.nbytes, one.id))
+    live.sort(key=lambda one: (-one.nbytes, one.name, one.id))
     return Peak(
         device=str(account.device),
         step=record.step,
@@ -177,7 +181,7 @@ def live_since(recorder: Recorder) -> tuple[LiveBlock, ...]:
         one = live_block(block, block.category, "", now, {}, lines, is_older=False)
         texts = held.get(block.id)
         found.append(replace(one, held_by=tuple(Holder("python", text) for text in texts)) if texts else one)
-    return tuple(sorted(found, key=lambda one: (-one.nbytes, one.id)))
+    return tuple(sorted(found, key=lambda one: (-one.nbytes, one.name, one.id)))
 
 
 def _leaks(book: Book) -> tuple[Leak, ...]:

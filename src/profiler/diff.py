@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..memory import format_size, parse_size
-from .model import PHASES, MemoryReport
-from .text import DEFAULT_WIDTH, aligned, grouped, signed_size
+from .model import DISK, PHASES, MemoryReport
+from .tables import aligned, clip, flow, shorten, starred
+from .text import DEFAULT_WIDTH, NARROW, grouped, signed_size
 
 PARTS = ("phase", "category", "module", "saved")
 SCHEMA = "stowgrad.memprof-diff/1"
@@ -30,7 +31,8 @@ class Change:
         name: what it is the figure of.
         before, after: bytes; 0 where there is none.
         before_ns, after_ns: the time of phases, and that of packing and unpacking of saved values.
-        note: where the peak was before and is now, for phases.
+        places: where the peak was before and is now, for phases in which it has moved.
+        note: what else changed.
     """
 
     by: str
@@ -39,6 +41,7 @@ class Change:
     after: int
     before_ns: int = 0
     after_ns: int = 0
+    places: tuple[str, str] | None = None
     note: str = ""
 
 
@@ -124,13 +127,17 @@ def _phases(old: MemoryReport, new: MemoryReport) -> Iterator[Change]:
                 after=0 if after is None else after.peak_bytes,
                 before_ns=0 if before is None else before.active_ns,
                 after_ns=0 if after is None else after.active_ns,
-                note=f"peak moved: {places[0] or 'its start'} -> {places[1] or 'its start'}" if moved else "",
+                places=(places[0] or "its start", places[1] or "its start") if moved else None,
             )
 
 
 def _pairs(by: str, old: dict[str, int], new: dict[str, int]) -> Iterator[Change]:
     for name in dict.fromkeys([*old, *new]):
-        yield Change(by, name, old.get(name, 0), new.get(name, 0))
+        yield Change(by, name, old.get(name, 0), new.get(name, 0), note=_presence(name in old, name in new))
+
+
+def _presence(before: bool, after: bool) -> str:
+    return "" if before and after else "gone" if before else "new"
 
 
 def _categories(old: MemoryReport, new: MemoryReport) -> Iterator[Change]:
@@ -144,23 +151,37 @@ def _modules(old: MemoryReport, new: MemoryReport) -> Iterator[Change]:
 def _by_module(report: MemoryReport) -> dict[str, int]:
     found: dict[str, int] = {}
     for block in report.peak.live:
-        found[block.module or "(no module)"] = found.get(block.module or "(no module)", 0) + block.nbytes
+        name = starred(block.module) or "(no module)"
+        found[name] = found.get(name, 0) + block.nbytes
     return found
 
 
+@dataclass
+class _Slot:
+    """What one op in modules of one kind keeps under one slot, by whatever policies."""
+
+    nbytes: int = 0
+    spent_ns: int = 0
+    policies: tuple[str, ...] = ()
+
+
 def _saved(old: MemoryReport, new: MemoryReport) -> Iterator[Change]:
-    before, after = _by_row(old), _by_row(new)
+    before, after = _by_slot(old), _by_slot(new)
     for name in dict.fromkeys([*before, *after]):
-        one, other = before.get(name, (0, 0)), after.get(name, (0, 0))
-        yield Change("saved", name, one[0], other[0], one[1], other[1])
+        one, other = before.get(name, _Slot()), after.get(name, _Slot())
+        note = _presence(name in before, name in after)
+        if not note and one.policies != other.policies:
+            note = f"{', '.join(one.policies)} -> {', '.join(other.policies)}"
+        yield Change("saved", name, one.nbytes, other.nbytes, one.spent_ns, other.spent_ns, note=note)
 
 
-def _by_row(report: MemoryReport) -> dict[str, tuple[int, int]]:
-    found: dict[str, tuple[int, int]] = {}
+def _by_slot(report: MemoryReport) -> dict[str, _Slot]:
+    found: dict[str, _Slot] = {}
     for row in grouped(report.saved.rows):
-        name = " ".join(part for part in (row.module, f"{row.op}: {row.slot}") if part)
-        nbytes, spent = found.get(name, (0, 0))
-        found[name] = nbytes + row.resident_bytes, spent + row.pack_ns + row.unpack_ns
+        slot = found.setdefault(" ".join(part for part in (row.module, f"{row.op}: {row.slot}") if part), _Slot())
+        slot.nbytes += row.resident_bytes
+        slot.spent_ns += row.pack_ns + row.unpack_ns
+        slot.policies = tuple(sorted({*slot.policies, row.policy}))
     return found
 
 
@@ -182,38 +203,76 @@ def render_diff(
         width: the most columns of a line.
     """
     changes = list(changes)
-    dates = [report.started[:16].replace("T", " ") for report in (old, new)]
-    same = "same command" if old.command == new.command else "other commands"
-    head = (
-        f"memprof diff   {names[0]} ({dates[0]}) -> {names[1]} ({dates[1]})   {same}, {old.steps} and {new.steps} steps"
-    )
-    lines = [head if len(head) <= width else f"{head[: width - 2]}.."]
+    lines = flow(_head(old, new, names, width), width)
     for change in (one for one in changes if one.by == "peak"):
         more = change.after - change.before
-        share = f"  {more / change.before:+.1%}" if change.before else ""
-        lines.append(
-            f"PEAK   {format_size(change.before)} -> {format_size(change.after)}   {signed_size(more)}{share}"
-            f"   in {old.peak.phase}" + ("" if old.peak.phase == new.peak.phase else f", now in {new.peak.phase}")
-        )
+        share = f"  {more / change.before:+.1%}" if change.before and more else ""
+        phases = f"in {old.peak.phase}" + ("" if old.peak.phase == new.peak.phase else f", now in {new.peak.phase}")
+        lines.append(f"PEAK   {_arrow(change.before, change.after)}   {signed_size(more)}{share}   {phases}")
+    disk = [report.peak_bytes(device=DISK) for report in (old, new)]
+    if any(disk):
+        lines.append(f"DISK   {_arrow(*disk)}")
     for part in PARTS:
         rows = [change for change in changes if change.by == part]
         if part != "phase":
             rows = [change for change in rows if change.before != change.after]
         if rows:
             lines += ["", *_part(part, rows, width)]
-    return "\n".join(line.rstrip() for line in lines)
+            lines += flow([_saved_totals(old, new)], width) if part == "saved" else []
+    return "\n".join(clip(line.rstrip(), width) for line in lines)
+
+
+def _head(old: MemoryReport, new: MemoryReport, names: tuple[str, str], width: int) -> list[str]:
+    """What is compared, and what else differs: a peak that another number of threads made is no regression."""
+    first, second = (
+        f"{name} ({report.started[:16].replace('T', ' ')})" for name, report in zip(names, (old, new), strict=True)
+    )
+    steps = f"{old.steps} and {new.steps} steps"
+    if old.steps == new.steps:
+        steps = f"{old.steps} step{'' if old.steps == 1 else 's'} each"
+    lines = [f"memprof diff   {first} -> {second}   same command, {steps}"]
+    if old.command != new.command or len(lines[0]) > width:
+        lines = [f"memprof diff   {steps}"]
+        lines += [f"  old  {first}   {' '.join(old.command)}", f"  new  {second}   {' '.join(new.command)}"]
+    for key in ("threads", "numpy"):
+        before, after = (report.platform.get(key) for report in (old, new))
+        if before != after and None not in (before, after):
+            lines.append(f"  {key} {before} -> {after}")
+    return lines
+
+
+def _arrow(before: int, after: int) -> str:
+    return f"{format_size(before)} -> {format_size(after)}"
+
+
+def _saved_totals(old: MemoryReport, new: MemoryReport) -> str:
+    one, other = old.saved, new.saved
+    parts = [f"  in all {_arrow(one.resident_bytes, other.resident_bytes)}"]
+    if one.offloaded_bytes or other.offloaded_bytes:
+        parts.append(f"offloaded {_arrow(one.offloaded_bytes, other.offloaded_bytes)}")
+    for name, before, after in (("pack", one.pack_ns, other.pack_ns), ("unpack", one.unpack_ns, other.unpack_ns)):
+        if before or after:
+            parts.append(f"{name} {(after - before) / 1e6:+.1f} ms")
+    return "   ".join(parts)
 
 
 def _part(part: str, rows: list[Change], width: int) -> list[str]:
-    timed = part in ("phase", "saved")
+    timed = any(row.before_ns or row.after_ns for row in rows) and (part == "phase" or width >= NARROW)
+    shown = rows[:_TOP]
     table = [[_TITLES[part], "before", "after", "change", "sec" if timed else "", ""]]
-    for row in rows[:_TOP]:
+    for row in shown:
         seconds = f"{row.before_ns / 1e9:.2f} -> {row.after_ns / 1e9:.2f}" if timed else ""
-        note = row.note or ("new" if not row.before else "gone" if not row.after else "")
         cells = [f"  {row.name}", format_size(row.before), format_size(row.after), signed_size(row.after - row.before)]
-        table.append([*cells, seconds, note])
-    lines = aligned(table, width, right=(1, 2, 3), elastic=(0, 5))
-    return lines + ([f"  {len(rows) - _TOP} more"] if len(rows) > _TOP else [])
+        table.append([*cells, seconds, row.note])
+    table = table if timed else [[*cells[:4], cells[5]] for cells in table]
+    head, *lines = aligned(table, width, right=(1, 2, 3), elastic=(0, len(table[0]) - 1))
+    found = [head]
+    for row, line in zip(shown, lines, strict=True):
+        found.append(line)
+        if row.places is not None:
+            half = (width - len("    peak moved:  -> ")) // 2
+            found.append(f"    peak moved: {shorten(row.places[0], half)} -> {shorten(row.places[1], half)}")
+    return found + ([f"  {len(rows) - _TOP} more"] if len(rows) > _TOP else [])
 
 
 def diff_to_dict(changes: Iterable[Change], failed: list[str]) -> dict[str, Any]:
@@ -226,6 +285,7 @@ def diff_to_dict(changes: Iterable[Change], failed: list[str]) -> dict[str, Any]
             "after_bytes": change.after,
             "before_ns": change.before_ns,
             "after_ns": change.after_ns,
+            "note": change.note,
         }
         for change in changes
     ]

@@ -7,7 +7,6 @@ that was recorded (a signal came in between) gives no hints.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ..memory import format_size
@@ -18,6 +17,7 @@ from .log import FREE, SAVE, StepLog
 from .model import Hint
 from .replay import Change, Course, Inserted, highest, replay
 from .sites import resolve
+from .tables import starred
 
 _LEAST_SHARE = 100  # a hint must save a hundredth of the peak
 _MOST = 5
@@ -37,6 +37,8 @@ class _Step:
         self.names = account.peak_names
         self.peak = account.peak
         self.phase = account.peak_record.phase
+        # What waits to be written is a matter of time: another run has other figures.
+        self.is_timed = any("disk" in policy for saved in self.course.saves.values() for _, policy, _ in saved)
         self.t_ns = 0 if account.peak_block is None else account.peak_block.t_ns
 
 
@@ -59,6 +61,8 @@ def find_hints(book: Book, account: Account) -> tuple[Hint, ...]:
             if before - after <= before // _LEAST_SHARE:
                 continue
             figures = f"peak {format_size(before)} -> {format_size(after)} ({phase})"
+            if is_exact and step.is_timed:
+                is_exact, figures = False, f"about {figures}"
             hint = Hint(code, text.replace("{peaks}", figures), before, after, phase, is_exact)
             kept.append((hint, change))
     kept.sort(key=lambda one: (not one[0].is_exact, one[0].peak_after_bytes))  # what costs nothing comes first
@@ -220,7 +224,7 @@ def _checkpoint(step: _Step) -> Iterator[_Found]:
     for call in step.course.modules:
         path, begin, end = call
         if end > begin and (step.course.backward is None or end <= step.course.backward):
-            groups.setdefault(re.sub(r"(?<![^.])\d+(?![^.])", "*", path), []).append(call)
+            groups.setdefault(starred(path), []).append(call)
     found = []
     for pattern, calls in groups.items():
         change = Change()

@@ -145,6 +145,7 @@ def _device(device: DeviceUse, resident: Resident | None) -> dict[str, Any]:
         "budget_bytes": device.budget_bytes,
         "tracked_peak_bytes": device.tracked_peak_bytes,
         "begin_bytes": device.begin_bytes,
+        "reserved_peak_bytes": device.reserved_peak_bytes,
         "untracked_peak_bytes": None if on_host is None else max(on_host.untracked_bytes, 0),
         "rss_peak_bytes": None if on_host is None else on_host.rss_peak_bytes,
     }
@@ -182,7 +183,8 @@ def _peak(peak: Peak, frames: _Frames) -> dict[str, Any]:
 
 
 def _saved(row: SavedRow, frames: _Frames) -> dict[str, Any]:
-    return {**{key: getattr(row, field) for field, key in _ROW_KEYS.items()}, **frames.key(row.site)}
+    kind = {"shape": None if row.shape is None else list(row.shape), "dtype": row.dtype, "shared_with": row.shared_with}
+    return {**{key: getattr(row, field) for field, key in _ROW_KEYS.items()}, **kind, **frames.key(row.site)}
 
 
 def _hint(hint: Hint) -> dict[str, Any]:
@@ -323,9 +325,10 @@ def _read_device(data: Mapping[str, Any]) -> DeviceUse:
     return DeviceUse(
         id=str(data["id"]),
         tracked_peak_bytes=_count(data["tracked_peak_bytes"]),
-        total_bytes=data.get("total_bytes"),
-        budget_bytes=data.get("budget_bytes"),
+        total_bytes=_count_or_none(data.get("total_bytes")),
+        budget_bytes=_count_or_none(data.get("budget_bytes")),
         begin_bytes=_count(data.get("begin_bytes", 0)),
+        reserved_peak_bytes=_count_or_none(data.get("reserved_peak_bytes")),
     )
 
 
@@ -343,6 +346,9 @@ def _saved_row(row: Mapping[str, Any], frames: list[Site]) -> SavedRow:
         unpack_ns=_count(row["unpack_ns"]),
         unpacks=_count(row["unpacks"]),
         shared_bytes=_count(row.get("shared_bytes", 0)),
+        shared_with=_count_or_none(row.get("shared_with")),
+        shape=None if row.get("shape") is None else tuple(_count(size) for size in row["shape"]),
+        dtype=str(row.get("dtype", "")),
         site=_site(row, frames),
     )
 
@@ -390,6 +396,10 @@ def _count(value: Any, least: int | None = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
         raise ValueError(f"expected a whole number of bytes, nanoseconds or things, got {value!r}")
     return value
+
+
+def _count_or_none(value: Any) -> int | None:
+    return None if value is None else _count(value)
 
 
 def _counts(data: Mapping[str, Any], keys: Iterable[str], least: int | None = 0) -> dict[str, int]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+DISK = "disk"  # the device that stands for what savers keep in files
 PHASES = ("setup", "forward", "recompute", "backward", "optimizer", "eval", "other")
 
 
@@ -110,6 +111,8 @@ class SavedRow:
         offloaded_bytes: what was kept elsewhere.
         unpacks: how often a packed value was read.
         shared_bytes: what was kept already by other saves of the same step.
+        shared_with: the number of the row in `Saved.rows` that counts such memory, if it is another one.
+        shape, dtype: of each value; None and empty where they differ.
         site: the user's line that saved the first of them.
     """
 
@@ -125,6 +128,9 @@ class SavedRow:
     unpack_ns: int
     unpacks: int
     shared_bytes: int = 0
+    shared_with: int | None = None
+    shape: tuple[int, ...] | None = None
+    dtype: str = ""
     site: Site | None = None
 
 
@@ -168,6 +174,7 @@ class DeviceUse:
         budget_bytes: the limit of its pool, or None.
         tracked_peak_bytes: the most bytes of live storages.
         begin_bytes: live when the recording began.
+        reserved_peak_bytes: the most that its pool held of the device's memory, in use or not, of all samples.
     """
 
     id: str
@@ -175,6 +182,7 @@ class DeviceUse:
     total_bytes: int | None = None
     budget_bytes: int | None = None
     begin_bytes: int = 0
+    reserved_peak_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -294,16 +302,20 @@ class MemoryReport:
         return highest(p for p in self.phases if p.phase == phase and device in (None, p.device))
 
     def peak_bytes(self, phase: str | None = None, device: str | None = None) -> int:
-        """The peak of a phase (of the whole recording without one), on one device or the highest of all; 0 if none."""
+        """The peak of a phase (of the whole recording without one), on one device or the highest of all; 0 if none.
+
+        Files are no memory: what they hold counts only if ``device="disk"`` asks for it.
+        """
         if phase is not None:
             found = self.worst(phase, device)
             return 0 if found is None else found.peak_bytes
-        return max((d.tracked_peak_bytes for d in self.devices if device in (None, d.id)), default=0)
+        wanted = (d for d in self.devices if d.id == device or (device is None and d.id != DISK))
+        return max((d.tracked_peak_bytes for d in wanted), default=0)
 
     def __str__(self) -> str:
         return f"<MemoryReport: peak {self.peak.nbytes:,} bytes on {self.peak.device} in {self.peak.phase}>"
 
 
 def highest(records: Iterable[PhasePeak]) -> PhasePeak | None:
-    """The first of the records with the highest peak, or None."""
-    return max(records, key=lambda record: record.peak_bytes, default=None)
+    """The last of the records with the highest peak, or None: steady steps tell more than the first one."""
+    return max(reversed(list(records)), key=lambda record: record.peak_bytes, default=None)

@@ -92,6 +92,14 @@ class memory_profile:  # noqa: N801  # a context manager, named like PyTorch's `
             command = [os.path.basename(part) if number == 0 else part for number, part in enumerate(sys.argv)]
         return build_report(self._recorder, command, self._started, exit_code)
 
+    def failed(self, error: BaseException) -> None:
+        """Name what the variables on an exception's way hold, while they do: whoever catches it outside calls this."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        if trace is not None:
+            self._recorder.look_around(trace.tb_frame)
+
     def live(self) -> tuple[LiveBlock, ...]:
         """What was allocated since the recording began and is live now, the largest first, and who holds it."""
         return live_since(self._recorder)

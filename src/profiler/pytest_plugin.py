@@ -10,13 +10,14 @@ import gc
 import json
 import re
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ..kernels.executor import tile_threads
 from ..memory import format_size, parse_size
 from .budget_tests import Excess, TestBudget, Use, exact, explanation, leak_lines, parse_marker, passed_budgets
 from .json_format import dump
@@ -27,6 +28,7 @@ _BASELINES = "stowgrad.memprof-baselines/1"
 _DEFAULT_BASELINES = "memprof-baselines.json"
 _DEFAULT_DIRECTORY = ".memprof"
 _SECTION = "memory budget"
+_PROPERTY = "memory_peak_bytes"
 _state = pytest.StashKey["_TestState"]()
 _run = pytest.StashKey["_Run"]()
 
@@ -42,8 +44,23 @@ class _TestState:
         self.profile = profile
         self.budget = budget
         self.allowed_leaks = allowed_leaks
-        self.section = ""
         self.figures: dict[str, Any] = {}
+        self._threads = ExitStack()
+
+    def start(self, threads: int) -> None:
+        """Begin to record, with kernels on that many threads."""
+        self._threads.enter_context(_threads(threads))
+        self.profile.start()
+
+    def stop(self) -> None:
+        """End the recording; stopping twice has no effect."""
+        self.profile.stop()
+        self._threads.close()
+
+
+def _threads(count: int) -> AbstractContextManager[None]:
+    """Kernels on a fixed number of threads, each of which has scratch memory; 0 leaves the number as it is."""
+    return tile_threads(count) if count else nullcontext()
 
 
 class _Run:
@@ -57,6 +74,7 @@ class _Run:
         self.file = self.root / str(config.getini("memprof_baselines"))
         default = str(config.getini("memory_budget"))
         self.default = parse_size(default) if default else None
+        self.threads = _whole_number("memprof_threads", str(config.getini("memprof_threads")))
         self.measured: dict[str, dict[str, Any]] = {}
         self.failed: set[str] = set()
         self._read: dict[Path, Mapping[str, Any]] = {}
@@ -98,6 +116,12 @@ class _Run:
         return len(passed)
 
 
+def _whole_number(setting: str, text: str) -> int:
+    if not text.isdecimal():
+        raise pytest.UsageError(f"memprof: the setting {setting} is a whole number, not {text!r}")
+    return int(text)
+
+
 def _read_baselines(file: Path) -> Mapping[str, Any]:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
@@ -122,13 +146,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--memprof-summary", type=int, metavar="N", help="list the N recorded tests with the highest peaks")
     parser.addini("memprof_baselines", "the baselines file, below the root directory", default=_DEFAULT_BASELINES)
     parser.addini("memory_budget", "the most memory that any test may use, such as 512 MiB", default="")
+    threads = "on how many threads kernels run while a test is recorded (2); 0 leaves it as it is"
+    parser.addini("memprof_threads", threads, default="2")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
     config.addinivalue_line(
         "markers",
-        "memory_budget(peak, *, saved, forward, backward, ..., device, max_ratio, baseline, include): fail if"
+        "memory_budget(peak, *, saved, forward, backward, ..., device, max_ratio, baseline, include, repeat): fail if"
         ' stowgrad\'s tensors take more memory; sizes as in "64 MiB"',
     )
     config.addinivalue_line(
@@ -223,7 +249,7 @@ class Measure:
         limits = {} if budget is None else {"peak": parse_size(budget)}
         scope = Scope(name, device)
         profile = memory_profile()
-        with profile:
+        with _threads(self._item.config.stash[_run].threads), profile:
             yield scope
         scope.close(profile.report([self._item.nodeid]))
         excesses = passed_budgets(scope.use, limits)
@@ -252,9 +278,8 @@ def _begin(item: pytest.Item) -> None:
     if leaks is not None:
         allowed = leaks.kwargs.get("allow", leaks.args[0] if leaks.args else 0)
         gc.collect()  # what dies later by a collection must not look as if it had been there before
-    profile = memory_profile()
-    item.stash[_state] = _TestState(profile, budget, allowed)
-    profile.start()
+    state = item.stash[_state] = _TestState(memory_profile(), budget, allowed)
+    state.start(item.config.stash[_run].threads)
 
 
 def _budget_of(item: pytest.Item) -> TestBudget | None:
@@ -271,6 +296,8 @@ def _budget_of(item: pytest.Item) -> TestBudget | None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Begin here where the marker says ``include="setup"``."""
+    if _state in item.stash:  # the test is run again
+        del item.stash[_state]
     marker = item.get_closest_marker("memory_budget")
     if marker is not None and marker.kwargs.get("include") == "setup":
         _begin(item)
@@ -294,15 +321,26 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         _drop(item)  # a failing test keeps its own error
         raise
     _check_leaks(item, state)
-    state.profile.stop()
+    state.stop()
     _check_budget(item, state)
     return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Call the function once more for each repetition that the marker asks for."""
+    state = pyfuncitem.stash.get(_state, None)
+    if state is not None and state.budget is not None and state.budget.repeat > 1:
+        names = pyfuncitem._fixtureinfo.argnames
+        for _ in range(state.budget.repeat - 1):
+            pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+    return (yield)
 
 
 def _drop(item: pytest.Item) -> None:
     state = item.stash.get(_state, None)
     if state is not None:
-        state.profile.stop()
+        state.stop()
 
 
 def _check_leaks(item: pytest.Item, state: _TestState) -> None:
@@ -311,7 +349,7 @@ def _check_leaks(item: pytest.Item, state: _TestState) -> None:
     gc.collect()
     blocks = state.profile.live()
     if len(blocks) > state.allowed_leaks:
-        state.profile.stop()
+        state.stop()
         total = sum(block.nbytes for block in blocks)
         _add_section(item, "\n".join([f"  {len(blocks)} storages outlive the test", *leak_lines(blocks)]))
         allowed = f", {state.allowed_leaks} allowed" if state.allowed_leaks else ""
@@ -322,7 +360,8 @@ def _check_budget(item: pytest.Item, state: _TestState) -> None:
     budget, run = state.budget, item.config.stash[_run]
     use = Use(state.profile.report([item.nodeid]), None if budget is None else budget.device)
     state.figures = use.figures()
-    item.user_properties.append(("memory_peak_bytes", use.peak_bytes))
+    item.user_properties = [pair for pair in item.user_properties if pair[0] != _PROPERTY]  # of an earlier run
+    item.user_properties.append((_PROPERTY, use.peak_bytes))
     if budget is None:
         return
     before = run.baseline(item.nodeid, budget.baseline)

@@ -18,12 +18,13 @@ from collections import deque
 from collections.abc import Callable
 from threading import get_ident
 from time import perf_counter_ns
+from types import FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..memory import CPU, Storage, events, pool, settle
 from ..memory.pool import live_storages
 from ..saved_tensors.state import current
-from .accounts import Book
+from .accounts import Account, Book
 from .block import Block
 from .holders import variables
 from .log import DEFAULT_MOST, Logs
@@ -111,10 +112,9 @@ class Recorder(events.Observer):
         self._flag = threading.Lock()
         self._tops: dict[int, Span | None] = {}
         self._latest: Span | None = None
-        self._sampled_peak = 0
         self._optimizer: object = None  # while it steps
         self._named_states = 0
-        self._looked_at = 0  # the peak at which variables were looked at last
+        self._looked_at = -1, 0  # the step in which variables were looked at last, and the peak that asks for more
         self._last_node = ""
         self._origins: dict[int, tuple[str, RawSite | None]] = {}  # module and line of an op, by its node's number
 
@@ -141,11 +141,21 @@ class Recorder(events.Observer):
         """Watch no longer; stopping twice has no effect."""
         if self not in events.observers:
             return
+        self.look_around(sys._getframe(1))
         settle()
         events.remove_observer(self)
         self.resident.sample(self._devices())
         self.stopped_ns = perf_counter_ns()
         self._put(self.book.settle, self.stopped_ns)
+
+    def look_around(self, frame: FrameType | None) -> None:
+        """Name what the variables of a frame and its callers hold now, as far as no name is known.
+
+        Args:
+            frame: where a program has ended or failed.
+        """
+        if self._follows:
+            self._put(self.book.name_the_rest, variables(frame))
 
     def settle(self) -> None:
         """Bring the figures up to date while the recording goes on."""
@@ -159,7 +169,7 @@ class Recorder(events.Observer):
     def progress(self) -> Progress:
         """Where the recording is: nothing is settled or counted for it."""
         book = self.book
-        account = max(list(book.accounts.values()), key=lambda one: one.peak, default=None)
+        account = max(list(book.accounts.values()), key=Account.importance, default=None)
         if account is None:
             return Progress(book.step, book.phase, 0, 0, {})
         peaks = {name: record.peak_bytes for name, record in list(account.records.items())}
@@ -303,7 +313,7 @@ class Recorder(events.Observer):
         path, is_new = self._modules.path(module, name, inside)
         if is_new:
             for id_, text in tensor_names(module):
-                self.book.name(id_, text)
+                self.book.name(id_, text, type(module).__name__)
         if not inside:
             self._lean_to("forward" if current().grad_enabled else "eval", now)
         if self._follows:
@@ -344,7 +354,7 @@ class Recorder(events.Observer):
     def _name_gradients(self) -> None:
         for root in self._modules.roots():
             for id_, text in gradient_names(root):
-                self.book.name(id_, text)
+                self.book.name(id_, text, type(root).__name__)
 
     def _name_states(self, optimizer: object) -> None:
         """Name the state of an optimizer's parameters when there is more of it than before."""
@@ -355,19 +365,24 @@ class Recorder(events.Observer):
         self._named_states = size
 
     def _after_op(self, now: int) -> None:
-        """After an op in which the peak rose: its memory has been written to by now, and variables hold what they do.
+        """After an op in which a peak was reached: its memory was written to by now, and variables hold what they do.
 
-        Between two looks at the variables the peak must have grown by a hundredth, or a first step would look after
-        every op; in backward they are what they were when it began.
+        Between two looks at the variables in one step the peak must have grown by a hundredth, or a first step would
+        look after every op; in backward they are what they were when it began.
         """
-        peak = sum(account.peak for account in self.book.accounts.values())
-        if peak <= self._sampled_peak:
+        book = self.book
+        accounts = book.new_peaks
+        if not accounts:
             return
-        self._sampled_peak = peak
+        book.new_peaks = []
         self.resident.sample(self._devices(), now=now)
-        if self._follows and peak > self._looked_at + self._looked_at // _GROWTH and not self.book.phases:
-            self._looked_at = peak
-            self._put(self.book.name_peak, variables(sys._getframe(1)))
+        if not self._follows or book.phases:
+            return
+        peak = sum(account.peak for account in book.accounts.values())
+        step, least = self._looked_at
+        if step != book.step or peak > least:
+            self._looked_at = book.step, peak + peak // _GROWTH
+            self._put(book.name_peaks, variables(sys._getframe(1)), accounts)
 
     # -- saved values --------------------------------------------------------------------------------------------------
 

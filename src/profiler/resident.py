@@ -27,6 +27,7 @@ class ResidentSampler:
         self._samples = 0
         self._rss_peak = 0
         self._highest: tuple[int, int, int] | None = None  # tracked, slack, rss
+        self.reserved: dict[Device, int] = {}  # the most that a device's pool held, of all samples
 
     def sample(self, devices: Iterable[Device], *, now: int | None = None) -> None:
         """Take a sample, unless the last one is too recent; without ``now`` in any case."""
@@ -35,6 +36,9 @@ class ResidentSampler:
         rss = int(self._process.memory_info().rss)
         self._samples += 1
         self._rss_peak = max(self._rss_peak, rss)
+        devices = tuple(devices)
+        for device in devices:
+            self.reserved[device] = max(self.reserved.get(device, 0), pool(device).total_bytes())
         pools = [pool(device) for device in devices if device.type in _HOST]
         tracked = sum(of.used_bytes() for of in pools)
         if self._highest is None or tracked > self._highest[0]:

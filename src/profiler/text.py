@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
 from ..memory import format_size
-from .model import PHASES, Holder, LiveBlock, MemoryReport, PeakAt, PhasePeak, SavedRow, highest
+from .model import DISK, PHASES, Holder, LiveBlock, MemoryReport, PeakAt, PhasePeak, SavedRow, highest
+from .tables import aligned, clip, flow, shorten, starred
 
 DEFAULT_WIDTH = 100
-_NARROW = 98  # below, some columns are left out
+NARROW = 98  # below, some columns are left out
 _LEAST_WIDTH = 60
-_LEAST_CELL = 8
+_LEAST_WHAT = 12
 _TOP = 6
 
 Size = Callable[[int], str]
@@ -47,36 +48,25 @@ def render(
     if group_by is not None:
         blocks = _groups(report, size, top, width, group_by)
     if phase is not None:
-        sections = [_flow(_head(report), width), _steps(report, size, width, phase)]
+        sections = [flow(_head(report), width), _steps(report, size, width, phase)]
         return _joined(sections, width)
     sections = [
-        _flow(_head(report), width),
-        _flow(_peak(report, size), width),
+        flow(_head(report), width),
+        flow(_peak(report, size), width),
         _phases(report, size, width),
-        _flow(_boundary(report, size), width),
+        flow(_boundary(report, size), width),
         _categories(report, size, width),
         blocks,
-        _flow(_saved_totals(report, size), width) + _saved_rows(report, size, top, width),
-        _flow(_leaks(report, size), width),
-        _flow(_hints(report), width),
+        flow(_saved_totals(report, size), width) + _saved_rows(report, size, top, width),
+        flow(_leaks(report, size), width),
+        flow(_hints(report), width),
     ]
     return _joined(sections, width)
 
 
 def _joined(sections: Iterable[list[str]], width: int) -> str:
     lines = "\n\n".join("\n".join(section) for section in sections if section).splitlines()
-    return "\n".join(_clip(line.rstrip(), width) for line in lines)
-
-
-def _flow(lines: Iterable[str], width: int) -> list[str]:
-    """Lines of words, broken where they are too long."""
-    broken: list[str] = []
-    for line in lines:
-        glued = re.sub(r"(?<=\d) (?=[KMG]?i?B\b)", "\0", line)  # a number stays with its unit
-        broken += textwrap.wrap(
-            glued, width, subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
-        )
-    return [line.replace("\0", " ") for line in broken]
+    return "\n".join(clip(line.rstrip(), width) for line in lines)
 
 
 def _bytes(nbytes: int) -> str:
@@ -84,7 +74,8 @@ def _bytes(nbytes: int) -> str:
 
 
 def _signed(nbytes: int, size: Size) -> str:
-    return f"+{size(nbytes)}" if nbytes >= 0 else f"-{size(-nbytes)}"
+    sign = "+" if nbytes > 0 else "-" if nbytes < 0 else ""
+    return sign + size(abs(nbytes))
 
 
 def signed_size(nbytes: int) -> str:
@@ -99,46 +90,6 @@ def _seconds(nanoseconds: int) -> str:
 def _milliseconds(nanoseconds: int) -> str:
     value = nanoseconds / 1e6
     return f"{value:.1f}ms" if 0 < value < 10 else f"{value:.0f}ms"
-
-
-def _clip(line: str, width: int) -> str:
-    line = line.encode("ascii", "backslashreplace").decode()
-    return line if len(line) <= width else f"{line[: width - 2]}.."
-
-
-def _shorten(text: str, width: int) -> str:
-    """A text without its middle, if it is too long: both ends of an op and its slot or of a path tell something."""
-    if len(text) <= width:
-        return text
-    tail = (width - 2) // 3
-    return f"{text[: width - 2 - tail]}..{text[-tail:]}"
-
-
-def aligned(rows: Sequence[Sequence[str]], width: int, right: Iterable[int], elastic: Sequence[int]) -> list[str]:
-    """Rows as lines with aligned columns.
-
-    Args:
-        rows: cells; the first row is the header.
-        width: the most columns of a line, as far as the elastic columns allow it.
-        right: the columns that are aligned to the right.
-        elastic: the columns whose text may be cut, the widest first.
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    excess = sum(widths) + 2 * (len(widths) - 1) - width
-    while excess > 0:
-        widest = max(elastic, key=lambda number: widths[number])
-        if widths[widest] <= _LEAST_CELL:
-            break
-        widths[widest] -= 1
-        excess -= 1
-    aligned = set(right)
-    return [
-        "  ".join(
-            cell.rjust(wide) if number in aligned else _shorten(cell, wide).ljust(wide)
-            for number, (cell, wide) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
 
 
 # -- sections ----------------------------------------------------------------------------------------------------------
@@ -174,22 +125,27 @@ def _peak(report: MemoryReport, size: Size) -> list[str]:
     ]
     if peak.at.site is not None:
         lines.append(f"      {peak.at.site}")
-    others = (device for device in report.devices if device.id != peak.device)
-    lines.extend(f"      on {device.id}: {size(device.tracked_peak_bytes)}" for device in others)
+    for device in report.devices:
+        if device.id != peak.device:
+            lines.append(f"      on {device.id}: {size(device.tracked_peak_bytes)}")
+        elif device.id != "cpu" and device.reserved_peak_bytes is not None:
+            lines.append(f"      its pool held {size(device.reserved_peak_bytes)} of the device at most")
+        if device.budget_bytes is not None:
+            lines.append(f"      the limit of {device.id} is {size(device.budget_bytes)}")
     resident = report.resident
     if resident is not None:
         lines.append(
             f"      tracked {size(resident.tracked_bytes)} + pool slack {size(resident.pool_slack_bytes)}"
             f" + untracked {size(resident.untracked_bytes)} = RSS {size(resident.rss_bytes)}"
-            f"   (RSS peak {size(resident.rss_peak_bytes)})"
+            f" (peak {size(resident.rss_peak_bytes)})"
         )
     return lines
 
 
 def _phases(report: MemoryReport, size: Size, width: int) -> list[str]:
-    header = ["PHASE", "starts at", "peak", "added", "sec", f"peak in (worst of {max(report.steps, 1)} steps)"]
-    rows = [header]
-    devices = [report.peak.device, *(d.id for d in report.devices if d.id not in (report.peak.device, "disk"))]
+    of_steps = f" (worst of {report.steps} steps)" if report.steps > 1 else ""
+    rows = [["PHASE", "starts at", "peak", "added", "sec", f"peak in{of_steps}"]]
+    devices = [report.peak.device, *(d.id for d in report.devices if d.id not in (report.peak.device, DISK))]
     for device in devices:
         for phase in PHASES:
             worst = highest(p for p in report.phases if p.phase == phase and p.device == device)
@@ -197,7 +153,7 @@ def _phases(report: MemoryReport, size: Size, width: int) -> list[str]:
                 rows.append(_phase_row(report, worst, size, several=len(devices) > 1))
     if len(rows) == 1:
         return []
-    if width < _NARROW:
+    if width < NARROW:
         rows = [[*row[:3], row[5]] for row in rows]
     last = len(rows[0]) - 1
     return aligned(rows, width, right=range(1, last), elastic=[last])
@@ -206,9 +162,9 @@ def _phases(report: MemoryReport, size: Size, width: int) -> list[str]:
 def _phase_row(report: MemoryReport, worst: PhasePeak, size: Size, several: bool) -> list[str]:
     peak = report.peak
     is_peak = (worst.device, worst.step, worst.phase) == (peak.device, peak.step, peak.phase)
-    where = _where(worst.at) or ("at its start" if worst.peak_bytes == worst.begin_bytes else "")
-    if not where and worst.at.site is not None:
-        where = str(worst.at.site)
+    where = _where(worst.at) or str(worst.at.site or "")
+    if not where:
+        where = "at its start" if worst.peak_bytes == worst.begin_bytes else "where it went on after another phase"
     name = f"{worst.phase} ({worst.device})" if several else worst.phase
     return [
         f"  {name}",
@@ -271,48 +227,100 @@ def _categories(report: MemoryReport, size: Size, width: int) -> list[str]:
         largest = next((block for block in peak.live if block.category == category), None)
         what = "" if largest is None else f"{_title(largest)} {size(largest.nbytes)}"
         rows.append([f"  {category}", size(nbytes), f"{nbytes / peak.nbytes:.1%}", what])
-    if width < _NARROW:
+    if width < NARROW:
         rows = [[row[0], row[1], row[3]] for row in rows]
     last = len(rows[0]) - 1
     return aligned(rows, width, right=range(1, last), elastic=[last])
 
 
 def _title(block: LiveBlock) -> str:
-    """What a block is, and where: the module is left out where the name tells it already."""
-    if block.name and block.module and not block.name.startswith(block.module):
-        return f"{block.module}: {block.name}"
-    return block.name or block.module or block.op or f"block {block.id}"
+    """What a block is, and where: without the module where the name tells it already, nor float32."""
+    name = block.name.removesuffix(" float32") if block.name.count(" ") > 1 else block.name
+    if name and block.module and not name.startswith(block.module):
+        return f"{block.module}: {name}"
+    return name or block.module or block.op or f"block {block.id}"
 
 
 def _blocks(report: MemoryReport, size: Size, top: int, width: int) -> list[str]:
+    """The largest blocks, like ones in one row; each for itself if all are shown."""
     live = report.peak.live
     if not live:
         return []
-    shown = live[:top]
-    rows = [["  size", "category", "what", "who holds it"]]
-    rows += [[f"  {size(block.nbytes)}", block.category, _title(block), _held(block)] for block in shown]
-    if width < _NARROW:
-        rows = [[row[0], *row[2:]] for row in rows]
+    groups = _alike(live) if top < len(live) else [[block] for block in live]
+    shown, rest = groups[:top], groups[top:]
+    table = [["  size", "n", "category", "what"]]
+    for blocks in shown:
+        nbytes = sum(block.nbytes for block in blocks)
+        table.append([f"  {size(nbytes)}", str(len(blocks)), blocks[0].category, _group_title(blocks)])
+    left_out = {1} if all(len(blocks) == 1 for blocks in shown) else set()
+    left_out |= {2} if width < NARROW else set()
+    rows = [[cell for number, cell in enumerate(row) if number not in left_out] for row in table]
+    rows = _with_holders(rows, shown, width)
     last = len(rows[0]) - 1
-    lines = aligned(rows, width, right=(), elastic=(last - 1, last))
-    rest = live[len(shown) :]
+    lines = aligned(rows, width, right=(0,) if 1 in left_out else (0, 1), elastic=(last - 1, last))
     if rest:
-        lines.append(f"  {size(sum(block.nbytes for block in rest))} in {len(rest)} more (memprof report --blocks all)")
+        left = [block.nbytes for blocks in rest for block in blocks]
+        lines.append(f"  {size(sum(left))} in {len(left)} more (memprof report --blocks all)")
     return lines
 
 
-_KINDS = {"saved_tensor": "saved by", "engine": "engine,", "optimizer": "optimizer,"}
+def _starred(text: str) -> str:
+    """A text without the numbers in the paths of modules."""
+    return re.sub(r"(?<![^.\s])\d+(?=[.:])|(?<=\.)\d+(?=\s|$)", "*", text)
 
 
-def _held(block: LiveBlock) -> str:
+def _alike(live: Iterable[LiveBlock]) -> list[list[LiveBlock]]:
+    """Blocks in groups, the largest sum first: all of a model's or an optimizer's own, and what differs in a number."""
+    groups: dict[tuple[str, str, str], list[LiveBlock]] = {}
+    for block in live:
+        title = "" if block.category in _OWNED else _starred(_title(block))
+        groups.setdefault((block.category, title, _starred(_held_texts(block)[0])), []).append(block)
+    return sorted(groups.values(), key=lambda blocks: -sum(block.nbytes for block in blocks))
+
+
+_OWNED = ("parameter", "buffer", "gradient", "optimizer_state")
+_KINDS = {"saved_tensor": "saved by", "engine": "engine,"}
+
+
+def _group_title(blocks: Sequence[LiveBlock]) -> str:
+    if len(blocks) == 1:
+        return _title(blocks[0])
+    titles = {_starred(_title(block)) for block in blocks}
+    return _starred(_title(blocks[0])) + (", .." if len(titles) > 1 else "")
+
+
+def _with_holders(rows: Sequence[Sequence[str]], groups: Sequence[list[LiveBlock]], width: int) -> list[list[str]]:
+    """The rows with who holds each group, as fully as there is room for.
+
+    The column before gives way up to a half, and up to two thirds where a variable is to be named with its line.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = width - sum(widths[:-1]) - 2 * len(widths)
+    texts = [_held_texts(blocks[0]) for blocks in groups]
+    needed = [len(of_block[2]) for of_block in texts]
+    by_variables = [size for size, blocks in zip(needed, groups, strict=True) if _is_held_by_variable(blocks[0])]
+    own = max(room - widths[-1], min(max(needed), room // 2), min(max(by_variables, default=0), 2 * room // 3), 8)
+    held = [next((text for text in of_block if len(text) <= own), shorten(of_block[-1], own)) for of_block in texts]
+    left = max(room - max(map(len, held)), _LEAST_WHAT)
+    return [[*row[:-1], shorten(row[-1], left), cell] for row, cell in zip(rows, ["who holds it", *held], strict=True)]
+
+
+def _is_held_by_variable(block: LiveBlock) -> bool:
+    return any(holder.kind == "python" for holder in block.held_by[:1])
+
+
+def _held_texts(block: LiveBlock) -> list[str]:
+    """Who holds a block in words: all of it, with the file's name only, without a second holder, and without a line."""
     known = [holder for holder in block.held_by if holder.kind != "unknown"]
-    if not known:
-        born = f"since {block.phase}, step {block.step}"
-        return born if block.site is None else f"{born}, {block.site}"
-    first, *others = known
-    line = "" if first.site is None else f" ({first.site})"
-    also = "".join(f", {_words(holder)}" for holder in others[:1])
-    return f"{_words(first)}{line}{also}"
+    if known:
+        first, site = _words(known[0]), known[0].site
+        also = "".join(f", {_words(holder)}" for holder in known[1:2])
+    else:
+        first, site, also = f"since {block.phase}, step {block.step}", block.site, ""
+    if site is None:
+        return [f"{first}{also}", f"{first}{also}", first, first]
+    line = f"{os.path.basename(site.file)}:{site.line}"
+    return [f"{first} ({site}){also}", f"{first} ({line}){also}", f"{first} ({line})", first]
 
 
 def _words(holder: Holder) -> str:
@@ -359,12 +367,12 @@ def _saved_totals(report: MemoryReport, size: Size) -> list[str]:
         return []
     parts = [
         f"SAVED FOR BACKWARD (step {saved.step})",
-        f"{saved.count} values",
-        f"{size(saved.raw_bytes)} -> {size(saved.resident_bytes)} resident",
+        f"{saved.count} value{'' if saved.count == 1 else 's'}",
+        f"{size(saved.raw_bytes)} -> {size(saved.resident_bytes)}",
         f"offloaded {size(saved.offloaded_bytes)}" if saved.offloaded_bytes else "",
-        f"pack {_milliseconds(saved.pack_ns)}",
-        f"unpack {_milliseconds(saved.unpack_ns)}",
     ]
+    if saved.pack_ns or saved.unpack_ns:
+        parts += [f"pack {_milliseconds(saved.pack_ns)}", f"unpack {_milliseconds(saved.unpack_ns)}"]
     return ["   ".join(part for part in parts if part)]
 
 
@@ -374,25 +382,39 @@ def _saved_rows(report: MemoryReport, size: Size, top: int, width: int) -> list[
         return []
     most = max(min(top, len(rows)), 1) + 1
     shown, rest = rows[:most], rows[most:]
-    table = [["  module", "op: slot", "n", "raw", "resident", "policy", "pack", "unpack"]]
+    table = [["  module", "op: slot", "n", "raw", "resident", "offloaded", "policy", "pack", "unpack"]]
     table += [_saved_cells(row, size) for row in shown]
     if rest:
-        table.append(_saved_cells(_sum(rest, f"{len(rest)} more rows", "", "", ""), size))
-    if width < _NARROW:
-        table = [cells[:6] for cells in table]
-    return aligned(table, width, right=(2, 3, 4, 6, 7), elastic=(0, 1, 5))
+        more = f"{len(rest)} more row{'' if len(rest) == 1 else 's'}"
+        table.append(_saved_cells(_sum(rest, more, "", "", ""), size))
+    left_out = set() if report.saved.offloaded_bytes and width >= NARROW else {5}
+    if width < NARROW or not (report.saved.pack_ns or report.saved.unpack_ns):
+        left_out |= {7, 8}
+    kept = [number for number in range(len(table[0])) if number not in left_out]
+    right = [place for place, number in enumerate(kept) if number not in (0, 1, 6)]
+    elastic = [place for place, number in enumerate(kept) if number in (0, 1, 6)]
+    return aligned([[cells[number] for number in kept] for cells in table], width, right, elastic)
 
 
 def _saved_cells(row: SavedRow, size: Size) -> list[str]:
-    cells = [f"  {row.module}", f"{row.op}: {row.slot}" if row.op else "", str(row.count), size(row.raw_bytes)]
-    return [*cells, size(row.resident_bytes), row.policy, _milliseconds(row.pack_ns), _milliseconds(row.unpack_ns)]
+    return [
+        f"  {row.module}",
+        f"{row.op}: {row.slot}" if row.op else "",
+        str(row.count),
+        size(row.raw_bytes),
+        "shared" if row.shared_bytes == row.raw_bytes and not row.resident_bytes else size(row.resident_bytes),
+        size(row.offloaded_bytes),
+        row.policy,
+        _milliseconds(row.pack_ns),
+        _milliseconds(row.unpack_ns),
+    ]
 
 
 def grouped(rows: Iterable[SavedRow]) -> list[SavedRow]:
     """Rows of modules that differ only in a number, summed: ``blocks.0.attn`` and ``blocks.1.attn`` are one row."""
 
     def key(row: SavedRow) -> tuple[str, str, str, str]:
-        return re.sub(r"(?<![^.])\d+(?![^.])", "*", row.module), row.op, row.slot, row.policy
+        return starred(row.module), row.op, row.slot, row.policy
 
     groups = [_sum(list(same), *of) for of, same in groupby(sorted(rows, key=key), key)]
     return sorted(groups, key=lambda row: -row.raw_bytes)
@@ -400,5 +422,8 @@ def grouped(rows: Iterable[SavedRow]) -> list[SavedRow]:
 
 def _sum(rows: list[SavedRow], module: str, op: str, slot: str, policy: str) -> SavedRow:
     total = replace(rows[0], module=module, op=op, slot=slot, policy=policy)
-    fields = ("count", "raw_bytes", "resident_bytes", "offloaded_bytes", "pack_ns", "unpack_ns", "unpacks")
+    fields = (
+        *("count", "raw_bytes", "resident_bytes", "offloaded_bytes", "shared_bytes"),
+        *("pack_ns", "unpack_ns", "unpacks"),
+    )
     return replace(total, **{field: sum(getattr(row, field) for row in rows) for field in fields})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from .codecs import BFloat16, Constant, Float16, NarrowIntegers, NonZeros, PackBits, Quantizer, Zstd
 from .payload import Stage
@@ -104,4 +105,14 @@ class Quantize(Policy):
         min_bytes: int | str = "4 KiB",
         parameters: bool = False,
     ) -> None:
-        super().__init__(Quantizer(bits, group, seed), min_bytes=min_bytes, parameters=parameters)
+        quantizer = Quantizer(bits, group, seed)
+        super().__init__(quantizer, min_bytes=min_bytes, parameters=parameters)
+        self._quantizer = quantizer
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where its random numbers are, between two steps: one of the ``parts`` of a training state."""
+        return self._quantizer.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was called: what is rounded from then on is rounded alike."""
+        self._quantizer.load_state_dict(state_dict)

@@ -30,6 +30,7 @@ class SavedRecord:
         raw_bytes: its size.
         resident_bytes: what is kept in memory for it on its behalf; 0 where it shares what another save keeps.
         offloaded_bytes: what is kept for it elsewhere (host or disk).
+        is_shared: whether a policy found it in what it had packed for another save.
         storage_id: id of the storage that held it when it was saved.
         policy: what was done: "keep", "hooks", or a policy's description.
         seconds: how long packing took.
@@ -37,6 +38,7 @@ class SavedRecord:
 
     __slots__ = (
         "dtype",
+        "is_shared",
         "offloaded_bytes",
         "op",
         "policy",
@@ -56,6 +58,7 @@ class SavedRecord:
         self.raw_bytes: int = array.nbytes
         self.resident_bytes: int = array.nbytes
         self.offloaded_bytes = 0
+        self.is_shared = False
         self.storage_id = storage.id
         self.policy = "keep"
         self.seconds = 0.0

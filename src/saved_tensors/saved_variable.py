@@ -180,6 +180,7 @@ class SavedVariable:
                 record.policy = self.held.policy
                 record.resident_bytes = self.held.resident_bytes
                 record.offloaded_bytes = self.held.offloaded_bytes
+                record.is_shared = getattr(self.held, "shared", False)
         for observer in events.observers:
             observer.saved(record)
 
@@ -313,31 +314,52 @@ class SavedVariable:
 _new = object.__new__
 
 
-def packed_variable(
-    tensor: TensorLike, edge: Edge | None, output_nr: int, pair: saved_tensors_hooks, op: str, slot: str
-) -> SavedVariable:
-    """A value in the hands of one raw pair of hooks: made under `NO_HOOKS`, while nobody observes.
+def packed_by_a_pair(
+    pair: saved_tensors_hooks,
+    plan: tuple[Any, ...],
+    inputs: tuple[Any, ...],
+    edges: tuple[Edge, ...],
+    out: Any,
+    op: str,
+) -> tuple[SavedVariable | None, ...]:
+    """What a node keeps, in the hands of one raw pair of hooks: made under `NO_HOOKS`, while nobody observes.
+
+    Args:
+        pair: the hooks.
+        plan: which values: for each the name and the position of an input, or that it is the output; or None.
+        inputs, edges: the inputs of the op, and their producers.
+        out: its one output.
+        op: its name.
 
     Raises:
         RuntimeError: if the pack hook changed its input in place, and for an inference tensor.
         Exception: whatever the pack hook raises.
     """
-    storage: Storage = tensor._storage
-    version = storage.version
-    if version < 0:
-        raise RuntimeError(INFERENCE_SAVED)
-    array = tensor._array
-    saved: SavedVariable = _new(SavedVariable)
-    saved.held = pair.pack_hook(tensor if output_nr < 0 else tensor._alias())
-    if storage.version != version:
-        raise changed_its_input(op, slot)
-    saved._unpack_hook = pair.unpack_hook
-    saved.plain = saved._reference = None
-    saved.storage = storage
-    saved.version = version
-    saved.edge = edge
-    saved.output_nr = output_nr
-    saved.shape = array.shape
-    saved.dtype = array.dtype
-    saved.slot = slot
-    return saved
+    pack_hook, unpack_hook = pair.pack_hook, pair.unpack_hook
+    found: list[SavedVariable | None] = []
+    for slot in plan:
+        if slot is None:
+            found.append(None)
+            continue
+        saved: SavedVariable = _new(SavedVariable)
+        if slot.output:
+            value, saved.edge, saved.output_nr = out._alias(), None, 0
+        else:
+            position = slot.position
+            value, edge = inputs[position], edges[position]
+            saved.edge, saved.output_nr = None if edge[0] is None else edge, -1
+        storage: Storage = value._storage
+        saved.storage, saved.version = storage, storage.version
+        if saved.version < 0:
+            raise RuntimeError(INFERENCE_SAVED)
+        array = value._array
+        saved.held = pack_hook(value)
+        if storage.version != saved.version:
+            raise changed_its_input(op, slot.name)
+        saved._unpack_hook = unpack_hook
+        saved.plain = saved._reference = None
+        saved.shape = array.shape
+        saved.dtype = array.dtype
+        saved.slot = slot.name
+        found.append(saved)
+    return tuple(found)

@@ -6,11 +6,13 @@ that it may be left in another task than it was entered in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 # A `hooks.HookEntry`; that module imports this one.
 HookEntry: TypeAlias = Any
+R = TypeVar("R")
 
 
 class State:
@@ -25,6 +27,8 @@ class State:
     Attributes:
         followers: those of the hook entries that are told of every op.
         grad_enabled: whether ops are recorded: in grad mode, and outside of inference mode.
+        outside: in a pass backward, what the user's code in it runs under: the state of the pass with the hook entries
+            that it hides from everything else. None elsewhere, and where there is nothing to hide.
     """
 
     __slots__ = (
@@ -36,6 +40,7 @@ class State:
         "grad_flag",
         "hooks",
         "inference",
+        "outside",
     )
 
     def __init__(
@@ -47,15 +52,19 @@ class State:
         self.followers = tuple([entry for entry in hooks if entry.follows_ops])
         self.inference = inference
         self.disabled = disabled
+        self.outside: State | None = None
+        # Never the state itself: it would be a cycle, and keep what hooks refer to.
         self._without_hooks: State | None = None
         self._without_grad: State | None = None
 
     def with_grad(self, grad_flag: bool) -> State:
         """The same in another grad mode."""
+        if grad_flag == self.grad_flag:
+            return self
         if grad_flag:
-            return self if self.grad_flag else State(True, self.hooks, self.inference, self.disabled)
+            return State(True, self.hooks, self.inference, self.disabled)
         if self._without_grad is None:
-            self._without_grad = State(False, self.hooks, self.inference, self.disabled) if self.grad_flag else self
+            self._without_grad = State(False, self.hooks, self.inference, self.disabled)
         return self._without_grad
 
     def with_hooks(self, hooks: tuple[Any, ...]) -> State:
@@ -64,9 +73,20 @@ class State:
 
     def without_hooks(self) -> State:
         """The same without hook entries."""
+        if not self.hooks:
+            return self
         if self._without_hooks is None:
-            self._without_hooks = self.with_hooks(()) if self.hooks else self
+            self._without_hooks = self.with_hooks(())
         return self._without_hooks
+
+    def for_pass(self) -> State:
+        """What a pass runs under that isn't recorded: grad mode off, and the hook entries `outside`."""
+        quiet = self.with_grad(False)
+        if not quiet.hooks and quiet.outside is None:
+            return quiet
+        state = quiet.with_hooks(())
+        state.outside = quiet if quiet.hooks else None
+        return state
 
     def with_inference(self, grad_flag: bool, inference: bool) -> State:
         """The same in another grad mode, inside or outside of inference mode."""
@@ -97,6 +117,21 @@ def set_default_hooks(hooks: tuple[HookEntry, ...]) -> None:
 
 # Make a state the one that code on this thread or task runs under; the token that it returns isn't used.
 set_state = _current.set
+
+
+def call_outside(function: Callable[..., R], *args: Any) -> R:
+    """Call what the user wrote, in a pass that isn't recorded: under the hook entries that the pass hides.
+
+    What it changes stays so: a context that one hook enters may be left by another.
+    """
+    hidden = current()
+    state = hidden.outside or hidden
+    set_state(state)
+    try:
+        return function(*args)
+    finally:
+        left = current()
+        set_state(hidden if left is state else left.for_pass())
 
 
 class Under:

@@ -149,11 +149,11 @@ class Stored:
     __slots__ = ("_counters", "_site", "offloaded_bytes", "resident_bytes")
 
     def __init__(self, counters: tuple[Counters, ...], raw_bytes: int, payload: Payload, site: CallSite) -> None:
+        self._counters: tuple[Counters, ...] = ()
         packed_bytes = payload.nbytes
         place = str(payload.place or payload.buffers[0].place)
         self.resident_bytes = packed_bytes if payload.place is payload.device else 0
         self.offloaded_bytes = packed_bytes - self.resident_bytes
-        self._counters = counters
         self._site = site
         for of in counters:
             of.count += 1
@@ -161,6 +161,7 @@ class Stored:
             of.resident_bytes += self.resident_bytes
             of.offloaded_bytes += self.offloaded_bytes
             of.where[place] = of.where.get(place, 0) + packed_bytes
+            self._counters = (*self._counters, of)
             of.live_count += 1
             of.live_resident_bytes += self.resident_bytes
             of.live_offloaded_bytes += self.offloaded_bytes
@@ -179,7 +180,7 @@ class Stored:
             figures.unpack_seconds += seconds
 
     def __del__(self) -> None:
-        for of in self._counters:
+        for of in getattr(self, "_counters", ()):  # Ctrl-C may have come before it was counted
             of.live_count -= 1
             of.live_resident_bytes -= self.resident_bytes
             of.live_offloaded_bytes -= self.offloaded_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import checkpoint, data
+from . import checkpoint, data, dlpack
 from .frames import clear_frames
 from .serialization import load_file, load_metadata, save_file
 from .training_state import TrainingState, load_training_state, save_training_state
@@ -12,6 +12,7 @@ __all__ = [
     "checkpoint",
     "clear_frames",
     "data",
+    "dlpack",
     "load_file",
     "load_metadata",
     "load_training_state",

@@ -7,6 +7,7 @@ Writing streams each tensor's own memory into the file, so that saving takes no 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -41,6 +42,8 @@ _CODES: dict[np.dtype[Any], str] = {
 _DTYPES = {code: dtype for dtype, code in _CODES.items()}
 _RESERVED = "__metadata__"
 _ALIGNMENT = 8
+_MOST_DIMENSIONS = 64  # of an array of NumPy's
+_LARGEST = (1 << 63) // 8 - 1  # elements of one, of 8 bytes each
 
 
 def save_file(
@@ -118,13 +121,23 @@ class SafetensorsFile:
             self._file = _opened(self.path)
             self.metadata: dict[str, str] = dict(self._file.metadata() or {})
             slices = {name: self._file.get_slice(name) for name in self._file.keys()}  # noqa: SIM118  # not a dict
-        except SafetensorError as error:
+            _check_keys(self.path)
+        except (SafetensorError, _DuplicateError) as error:
             raise ValueError(
                 f"{self.path}: expected a complete safetensors file, but it is damaged or something else ({error})"
             ) from error
         self.specs: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {
-            name: (tuple(part.get_shape()), self._dtype(name, part.get_dtype())) for name, part in slices.items()
+            name: (self._shape(name, part.get_shape()), self._dtype(name, part.get_dtype()))
+            for name, part in slices.items()
         }
+
+    def _shape(self, name: str, shape: list[int]) -> tuple[int, ...]:
+        # where a size is 0, the others were compared with nothing
+        if len(shape) > _MOST_DIMENSIONS or math.prod(max(size, 1) for size in shape) > _LARGEST:
+            raise ValueError(
+                f"{self.path}: tensor {name!r} has {len(shape)} dimensions of sizes that no array can have"
+            )
+        return tuple(shape)
 
     def _dtype(self, name: str, code: str) -> np.dtype[Any]:
         if code not in _DTYPES:
@@ -139,6 +152,8 @@ class SafetensorsFile:
     def array(self, name: str) -> np.ndarray[Any, Any]:
         """The values of a tensor in memory of NumPy's own, which no pool counts."""
         array: np.ndarray[Any, Any] = self._file.get_tensor(name)
+        if array.dtype == np.bool_ and (array.reshape(-1).view(np.uint8) > 1).any():
+            raise ValueError(f"{self.path}: tensor {name!r} says that it is BOOL, but has bytes other than 0 and 1")
         return array
 
     def tensor(self, name: str, category: str = "activation") -> Tensor:
@@ -149,6 +164,25 @@ class SafetensorsFile:
             np.copyto(array, self.array(name))
         tensor: Tensor = Tensor._wrap(array, storage)
         return tensor
+
+
+class _DuplicateError(Exception):
+    """A name that stands twice in a header, where readers may take the one or the other."""
+
+
+def _check_keys(path: str) -> None:
+    """See that no name stands twice in the header of a file that is right otherwise."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                raise _DuplicateError(f"the name {name!r} stands twice in its header")
+            found[name] = value
+        return found
+
+    with open(path, "rb") as file:
+        json.loads(file.read(int.from_bytes(file.read(8), "little")), object_pairs_hook=unique)
 
 
 def _opened(path: str) -> Any:

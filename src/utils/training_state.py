@@ -1,10 +1,14 @@
 """All that a training run needs to go on, in one safetensors file: crash-safe, checked, without pickle.
 
 NOTE [ The file ]
-1. Tensors: ``model.<name>``, ``optimizer.<parameter number>.<name>``, ``random_state``.
-2. Metadata: ``format``, ``version``, and ``state``, a JSON text: step, the user's extra values, the optimizer's groups
-   and plain values, and a CRC-32 of every tensor; ``state_crc32`` is that of the text itself.
+1. Tensors: ``model.<name>``, ``optimizer.<parameter number>.<name>``, ``parts.<part>.<name>``, ``random_state``.
+2. Metadata: ``format``, ``version``, and ``state``, a JSON text: step, the user's extra values, the states of optimizer
+   and parts with tensors by name (`nested_state`), and a CRC-32 of every tensor; ``state_crc32`` is that of the text.
 3. A file is compared with all of this, and with the model and the optimizer, before anything is changed.
+
+NOTE [ All or nothing ]
+Loading goes from what may refuse to what can't: states are read; parts take theirs over, then the optimizer does; then
+values are copied into models, which were compared before. When one refuses, those before it get back what they had.
 """
 
 from __future__ import annotations
@@ -14,18 +18,20 @@ import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from ..autograd.creation import from_numpy
 from ..autograd.grad_mode import no_grad
 from ..autograd.random import Generator, get_rng_state, set_rng_state
 from ..autograd.tensor import Tensor
 from ..memory import CPU, pool
+from .nested_state import pack, unpack
 from .serialization import SafetensorsFile, bytes_of, host_bytes, save_file
 
 FORMAT = "stowgrad.training_state"
-VERSION = "1"
+VERSION = "2"
 _RANDOM = "random_state"
+_FIELDS = {"step": int, "extra": dict, "optimizer": dict | None, "parts": dict, "checksums": dict}
 
 
 class HasState(Protocol):
@@ -43,6 +49,19 @@ class OptimizerLike(Protocol):
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *, copy: bool) -> None:
         """Take over what `state_dict` gave, all or nothing."""
+
+
+class Stateful(Protocol):
+    """Anything else with a state: a scheduler, a loader, a gradient scaler, a second optimizer."""
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """Tensors, numbers, texts, None, and lists, tuples and dicts of them."""
+
+    def load_state_dict(self, state_dict: Any) -> Any:
+        """Take over what `state_dict` gave, all or nothing."""
+
+
+Part: TypeAlias = HasState | Stateful | Generator
 
 
 @dataclass(frozen=True)
@@ -68,6 +87,7 @@ def save_training_state(
     step: int = 0,
     random_state: Tensor | None = None,
     extra: Mapping[str, Any] | None = None,
+    parts: Mapping[str, Part] | None = None,
 ) -> None:
     """Write the state of a training run to one file, in place of the one before, at once or not at all.
 
@@ -77,22 +97,29 @@ def save_training_state(
         optimizer: whose state and settings are saved.
         step: the number of steps done.
         random_state: by default ``get_rng_state()``.
-        extra: more values, anything that JSON can hold: a scheduler's ``state_dict()``, a position in the data.
+        extra: more values, anything that JSON can hold.
+        parts: all else that the run depends on, by names of your choice: schedulers, a `DataLoader` (its position), a
+            `GradScaler`, averages of the model and other modules, more optimizers, `Generator`s.
 
     Raises:
-        TypeError: if something can't be written as JSON.
+        TypeError: if something can't be written as JSON; it is named.
         OSError: if the file can't be written; the one before is still there.
     """
-    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-    plain = None
+    tensors = _named("model", model)
+    optimizer_state = None
     if optimizer is not None:
-        plain, of_optimizer = _split(optimizer.state_dict())
-        tensors.update(of_optimizer)
+        whole = optimizer.state_dict()
+        optimizer_state = {
+            "state": pack(whole["state"], "optimizer", tensors),
+            "param_groups": pack(whole["param_groups"], "optimizer.param_groups", tensors),
+        }
+    packed = {name: _packed_part(name, part, tensors) for name, part in (parts or {}).items()}
     tensors[_RANDOM] = get_rng_state() if random_state is None else random_state
     state = {
         "step": step,
         "extra": dict(extra or {}),
-        "optimizer": plain,
+        "optimizer": optimizer_state,
+        "parts": packed,
         "checksums": {name: zlib.crc32(host_bytes(tensor)) for name, tensor in tensors.items()},
     }
     text = json.dumps(state)
@@ -100,23 +127,34 @@ def save_training_state(
     save_file(tensors, path, metadata)
 
 
-def _split(state_dict: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """An optimizer's state: what goes into JSON, and its tensors by their names in the file."""
-    plain: dict[str, dict[str, Any]] = {}
-    tensors = {}
-    for number, values in state_dict["state"].items():
-        rest = plain[str(number)] = {}
-        for name, value in values.items():
-            if isinstance(value, Tensor):
-                tensors[f"optimizer.{number}.{name}"] = value
-            elif isinstance(value, list) and any(isinstance(part, Tensor) for part in value):
-                raise TypeError(
-                    f"a training state has no place for lists of tensors, such as {name!r} of parameter {number}"
-                    " (L-BFGS keeps them): save the model alone, and begin with a new optimizer"
-                )
-            else:
-                rest[name] = value
-    return {"param_groups": state_dict["param_groups"], "state": plain}, tensors
+def _named(prefix: str, module: HasState) -> dict[str, Tensor]:
+    """A module's tensors by their names in the file."""
+    named = {f"{prefix}.{name}": tensor for name, tensor in module.state_dict().items()}
+    for name, tensor in named.items():
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"{name}: expected a Tensor in the state of a module, got {type(tensor).__name__}; save what a module"
+                " keeps besides tensors as one of the `parts`"
+            )
+    return named
+
+
+def _is_module(part: Part) -> bool:
+    """Whether a part's state is tensors that share memory with it."""
+    return hasattr(part, "named_parameters")
+
+
+def _packed_part(name: str, part: Any, tensors: dict[str, Tensor]) -> Any:
+    """What of a part goes into JSON; None for a module, which is tensors only."""
+    path = f"parts.{name}"
+    if _is_module(part):
+        tensors.update(_named(path, part))
+        return None
+    return pack(_state_of(part), path, tensors)
+
+
+def _state_of(part: Any) -> Any:
+    return part.get_state() if isinstance(part, Generator) else part.state_dict()
 
 
 def load_training_state(
@@ -125,39 +163,104 @@ def load_training_state(
     model: HasState,
     optimizer: OptimizerLike | None = None,
     restore_random_state: bool = True,
+    parts: Mapping[str, Part] | None = None,
 ) -> TrainingState:
-    """Bring model, optimizer and the default random generator back to where `save_training_state` found them.
+    """Bring model, optimizer, parts and the default random generator back to where `save_training_state` found them.
 
     Args:
         path: the file.
         model: its tensors get the saved values.
         optimizer: takes over the saved state and settings; without one they are left alone.
         restore_random_state: whether this thread's default generator goes on from the saved state.
+        parts: those that take their states over, by the names under which they were saved; others are left alone.
 
     Raises:
-        ValueError: if the file is damaged, is no training state, is of another version, or has no state that fits the
-            optimizer.
+        ValueError: if the file is damaged, is no training state, is of another version, has no state that fits the
+            optimizer, or lacks a part.
         RuntimeError: if names, shapes or dtypes are not those of the model; all of them are named.
-        MemoryBudgetError: if there is no room for the optimizer's state.
+        MemoryBudgetError: if there is no room for the states.
         OSError: if it can't be read.
-        In all these cases nothing was changed.
+        In all these cases, and when a part refuses its state, nothing was changed.
     """
     file = SafetensorsFile(path)
     state = _read_header(file)
+    given = dict(parts or {})
+    lacking = sorted(given.keys() - state["parts"].keys())
+    if lacking:
+        raise ValueError(f"{file.path}: it has no part {', '.join(map(repr, lacking))}, only {sorted(state['parts'])}")
+    modules: dict[str, Any] = {
+        "model": model,
+        **{f"parts.{name}": part for name, part in given.items() if _is_module(part)},
+    }
+    others = {name: part for name, part in given.items() if not _is_module(part)}
     largest = max(_nbytes(spec) for spec in file.specs.values())
     with pool(CPU).charge(largest), no_grad():  # `array` takes that much at a time, and later there is no way back
         _verify_tensors(file, state["checksums"])
-        targets = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
-        _compare_model(file, targets)
+        targets = {prefix: _named(prefix, module) for prefix, module in modules.items()}
+        for prefix, tensors in targets.items():
+            _compare(file, prefix, tensors)
         random_state = file.tensor(_RANDOM)
         Generator().set_state(random_state)  # raises for one that is none
+        loads = [_Load(part, _unpacked(file, state["parts"][name], "buffer")) for name, part in others.items()]
         if optimizer is not None:
-            _load_optimizer(file, state["optimizer"], optimizer)
-        for name, target in targets.items():
-            target.copy_(from_numpy(file.array(name)))
+            loads.append(_OptimizerLoad(file, state["optimizer"], optimizer))
+        _all_or_none(loads)
+        for tensors in targets.values():
+            for name, target in tensors.items():
+                target.copy_(from_numpy(file.array(name)))
     if restore_random_state:
         set_rng_state(random_state)
     return TrainingState(state["step"], state["extra"], random_state)
+
+
+class _Load:
+    """A part, what it had, and what it is to take over."""
+
+    def __init__(self, part: Any, state: Any) -> None:
+        self.part, self.state = part, state
+        self.before = _state_of(part)
+
+    def __call__(self, state: Any) -> None:
+        if isinstance(self.part, Generator):
+            self.part.set_state(state)
+        else:
+            self.part.load_state_dict(state)
+
+
+class _OptimizerLoad(_Load):
+    """The same of the run's optimizer, which keeps the tensors that are read for it."""
+
+    def __init__(self, file: SafetensorsFile, packed: Any, optimizer: OptimizerLike) -> None:
+        if packed is None:
+            raise ValueError(f"{file.path}: expected the state of an optimizer, but it was saved without one")
+        self._path = file.path
+        super().__init__(optimizer, _unpacked(file, packed, "optimizer_state"))
+
+    def __call__(self, state: Any) -> None:
+        try:
+            self.part.load_state_dict(state, copy=False)
+        except ValueError as error:
+            raise ValueError(f"{self._path}: {error}") from error
+
+
+def _unpacked(file: SafetensorsFile, packed: Any, category: str) -> Any:
+    """A state as it was before it was saved; its tensors are counted under ``category``."""
+    try:
+        return unpack(packed, lambda name: file.tensor(name, category))
+    except (ValueError, KeyError, TypeError) as error:  # a name that is none of the file's, a list as a key
+        raise ValueError(f"{file.path}: the training state is damaged: {error}") from error
+
+
+def _all_or_none(loads: list[_Load]) -> None:
+    done: list[_Load] = []
+    try:
+        for load in loads:
+            load(load.state)
+            done.append(load)
+    except BaseException:
+        for load in done:
+            load(load.before)
+        raise
 
 
 def _nbytes(spec: tuple[tuple[int, ...], Any]) -> int:
@@ -183,7 +286,13 @@ def _read_header(file: SafetensorsFile) -> dict[str, Any]:
     text = file.metadata.get("state", "")
     if str(zlib.crc32(text.encode())) != file.metadata.get("state_crc32"):
         raise ValueError(f"{file.path}: the training state is damaged: the checksum of its header is wrong")
-    state: dict[str, Any] = json.loads(text)
+    try:
+        state: dict[str, Any] = json.loads(text)
+        right = all(isinstance(state[name], kind) for name, kind in _FIELDS.items())
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"{file.path}: the training state is damaged: its header is wrong ({error})") from error
+    if not right:
+        raise ValueError(f"{file.path}: the training state is damaged: its header has values of the wrong kind")
     return state
 
 
@@ -195,8 +304,9 @@ def _verify_tensors(file: SafetensorsFile, checksums: Mapping[str, int]) -> None
             raise ValueError(f"{file.path}: the training state is damaged: the checksum of {name!r} is wrong")
 
 
-def _compare_model(file: SafetensorsFile, targets: Mapping[str, Tensor]) -> None:
-    saved = {name: spec for name, spec in file.specs.items() if name.startswith("model.")}
+def _compare(file: SafetensorsFile, prefix: str, targets: Mapping[str, Tensor]) -> None:
+    what = "model" if prefix == "model" else prefix
+    saved = {name: spec for name, spec in file.specs.items() if name.startswith(f"{prefix}.")}
     wanted = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in targets.items()}
     said = [f"{name}: missing in the file" for name in wanted if name not in saved]
     said += [f"{name}: not in the model" for name in saved if name not in wanted]
@@ -206,22 +316,8 @@ def _compare_model(file: SafetensorsFile, targets: Mapping[str, Tensor]) -> None
         if name in saved and saved[name] != spec
     ]
     if said:
-        raise RuntimeError(f"{file.path}: the saved model is not this one:\n\t" + "\n\t".join(said))
+        raise RuntimeError(f"{file.path}: the saved {what} is not this one:\n\t" + "\n\t".join(said))
 
 
 def _text(spec: tuple[tuple[int, ...], Any]) -> str:
     return f"{list(spec[0])} {spec[1]}"
-
-
-def _load_optimizer(file: SafetensorsFile, plain: Mapping[str, Any] | None, optimizer: OptimizerLike) -> None:
-    if plain is None:
-        raise ValueError(f"{file.path}: expected the state of an optimizer, but it was saved without one")
-    state: dict[int, dict[str, Any]] = {int(number): dict(values) for number, values in plain["state"].items()}
-    for name in file.names:
-        if name.startswith("optimizer."):
-            _, number, key = name.split(".", 2)
-            state[int(number)][key] = file.tensor(name, "optimizer_state")
-    try:
-        optimizer.load_state_dict({"state": state, "param_groups": plain["param_groups"]}, copy=False)
-    except ValueError as error:
-        raise ValueError(f"{file.path}: {error}") from error

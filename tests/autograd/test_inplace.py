@@ -393,8 +393,15 @@ def test_masked_fill_leaves_the_tensor_as_it_is():
     assert np.array_equal(w.grad.numpy(), np.where(masked, 0, 1.5))
 
 
-def test_resizing_is_not_offered():  # spec 2.18
-    assert not hasattr(stowgrad.ones(2), "resize_")
+@pytest.mark.parametrize("make", [lambda x: x, lambda x: x * 2, lambda x: (x * 2)[1:]])
+def test_what_requires_grad_is_not_resized(make):  # spec 2.18
+    x = make(stowgrad.ones(2, requires_grad=True))
+    for size in (1, 2, 7):
+        with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+            x.resize_(size)
+        with stowgrad.no_grad(), pytest.raises(RuntimeError, match="require grad"):
+            x.resize_(size)
+    assert x._version == 0
 
 
 # -- failing (P3) ------------------------------------------------------------------------------------------------------

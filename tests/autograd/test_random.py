@@ -15,7 +15,7 @@ from scipy import stats
 import stowgrad
 from stowgrad.autograd import random
 
-COUNT = 100_000
+COUNT = 300_000  # more than two of the tiles that are drawn each by itself
 DRAWS: dict[str, Callable[[Any], Any]] = {
     "rand": lambda g: stowgrad.rand(COUNT, generator=g, dtype=stowgrad.float64),
     "randn": lambda g: stowgrad.randn(COUNT, generator=g),
@@ -230,6 +230,8 @@ def test_what_is_written_over_gets_no_gradient(name: str) -> None:
         (lambda x: x.int().normal_(), NotImplementedError, "int32"),
         (lambda x: x.uniform_(start=1), TypeError, "start"),
         (lambda x: x.random_(start=1), TypeError, "start"),
+        (lambda x: x.normal_(generator=3), TypeError, "Generator or None, not int"),
+        (lambda x: stowgrad.rand(2, generator=3), TypeError, "Generator or None, not int"),
         (lambda x: stowgrad.poisson(x - 1), RuntimeError, "non-negative"),
         (lambda x: stowgrad.poisson(x.long()), NotImplementedError, "int64"),
         (lambda x: stowgrad.binomial(x.long(), x), ValueError, "count"),

@@ -55,8 +55,18 @@ def test_an_argument_that_the_function_does_not_take():
 
 def test_fewer_values_are_an_error_with_both_counts():  # case E18
     y = checkpoint(Changing(lambda x: x.exp().sin().exp(), lambda x: x.exp()), leaf())
-    with pytest.raises(CheckpointError, match=r"different number of tensors(.|\n)*forward: 3\n.*recomputed: 1"):
+    with pytest.raises(
+        CheckpointError, match=r"different number of tensors(.|\n)*forward: 3\n.*recomputed: 1"
+    ) as caught:
         y.sum().backward()
+    lines = str(caught.value).splitlines()
+    assert lines[3].startswith("  first difference, operation 1, in forward: sin, at checkpoint/test_errors.py:")
+    assert lines[4] == "  first difference, operation 1, recomputed: nothing more"
+    assert [line.split() for line in lines[6:9]] == [
+        ["0", "exp", "exp"],
+        ["!", "1", "sin", "nothing"],
+        ["2", "exp", "nothing"],
+    ]
 
 
 def test_no_values_are_an_error():
@@ -217,7 +227,7 @@ def test_a_mismatch_leaves_nothing(gc_off: None):
 
 
 @pytest.mark.parametrize("catch", [Exception, CheckpointError])
-def test_the_early_end_of_the_second_run_is_not_swallowed(catch: type[Exception]):  # spec P13; PyTorch 2.13: it is
+def test_the_early_end_of_the_second_run_is_not_swallowed(catch: type[Exception]):  # spec 9.15, P13; PyTorch: it is
     finished: list[str] = []
 
     def function(x: Any) -> Any:
@@ -236,6 +246,36 @@ def test_the_early_end_of_the_second_run_is_not_swallowed(catch: type[Exception]
     plain.exp().sum().backward()
     assert x.grad.tolist() == plain.grad.tolist()
     assert finished == ["finally", "end", "finally"]
+
+
+def test_the_early_end_goes_on_where_everything_is_caught():  # spec 9.15, P13
+    def function(x: Any) -> Any:
+        try:
+            y = x.exp().sin()
+        except BaseException:  # noqa: BLE001  # as a careless program has it
+            y = x.cos().tanh().sin()
+        return y * 2.0
+
+    x, plain = leaf(), leaf()
+    checkpoint(function, x).sum().backward()
+    function(plain).sum().backward()
+    assert x.grad.tolist() == plain.grad.tolist()
+
+
+def test_a_kept_error_keeps_nothing_in_frames_of_the_library(gc_off: None):  # spec P10
+    x = leaf()
+    y = checkpoint(Changing(lambda t: t.exp().sin().exp(), lambda t: t.exp().exp()), x * 1.0).sum()
+    before = memory_allocated()
+    with pytest.raises(CheckpointError) as caught:
+        y.backward()
+    frame, held = caught.value.__traceback__, []
+    while frame is not None:
+        if "test_errors" not in frame.tb_frame.f_code.co_filename:
+            held += [name for name, value in frame.tb_frame.f_locals.items() if isinstance(value, stowgrad.Tensor)]
+        frame = frame.tb_next
+    assert held == []
+    stowgrad.utils.clear_frames(caught.value)
+    assert memory_allocated() == before
 
 
 def test_a_failure_in_one_region_does_not_harm_another():  # case F6

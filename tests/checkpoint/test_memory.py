@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
 
 import stowgrad
+from stowgrad.autograd import Function
 from stowgrad.checkpoint import checkpoint
-from stowgrad.memory import memory_allocated, pool
+from stowgrad.memory import memory_allocated
 from stowgrad.offload import save_on_disk
 from stowgrad.saved_tensors import Compress
 
@@ -54,29 +56,29 @@ def test_only_the_output_is_kept(device: str):
     del y
 
 
-def test_the_forward_peak_is_lower():
+def test_the_forward_peak_is_lower(memprof: Any):
     x = leaf()
 
     def peak(call: Any) -> int:
-        with pool("cpu").peak_scope() as scope:
+        with memprof() as scope:
             y = x
             for _ in range(5):
                 y = call(chain, y)
-        return (scope.peak_bytes - scope.begin_bytes) // UNIT
+        return int(scope.peak_bytes // UNIT)
 
     assert peak(lambda function, y: function(y)) == 5 * 2 * 6 + 1
     assert peak(checkpoint) <= 5 + 2  # five outputs, and an op's input and output
 
 
-def test_one_region_over_everything_does_not_lower_the_peak_and_several_do():  # spec 12.4
+def test_one_region_over_everything_does_not_lower_the_peak_and_several_do(memprof: Any):  # spec 12.4
     def peak(regions: int) -> int:
         x = leaf()
-        with pool("cpu").peak_scope() as scope:
+        with memprof() as scope:
             y = x
             for _ in range(regions):
                 y = checkpoint(lambda t: chain(t, 12 // regions), y)
             y.sum().backward()
-        return (scope.peak_bytes - scope.begin_bytes) // UNIT
+        return int(scope.peak_bytes // UNIT)
 
     assert peak(1) >= 24
     assert peak(4) <= 24 // 4 + 4 + 4
@@ -131,7 +133,7 @@ def test_a_partial_pass_leaves_no_recomputed_values():  # case G8; PyTorch 2.13 
     assert kept.now() == 0
 
 
-def test_values_that_a_partial_pass_did_not_read_are_dropped():  # case G8
+def test_values_that_a_partial_pass_did_not_read_are_dropped():  # case G8, spec 9.13 turned by P14
     x = leaf()
     kept = Kept()
     a, b = checkpoint(lambda t: (chain(t).exp(), t.exp()), x)
@@ -222,6 +224,63 @@ def test_graphs_that_are_dropped_without_a_pass_leave_nothing():  # spec P9
     kept = Kept()
     for _ in range(3):
         y = checkpoint(lambda t: checkpoint(chain, t.exp()) * checkpoint(chain, t), x)
+        del y
+        assert kept.now() == 0
+
+
+def test_a_closure_that_holds_the_output_is_freed_by_a_pass_or_by_the_collector():  # spec 9.23
+    x = leaf()
+    kept = Kept()
+
+    def step(backward: bool) -> None:
+        box: list[Any] = []
+
+        def function(t: Any) -> Any:
+            assert box is not None
+            return t.exp().sin()
+
+        box.append(checkpoint(function, x))
+        if backward:
+            box[0].sum().backward()
+            x.grad = None
+
+    step(backward=True)
+    assert kept.now() == 0
+    step(backward=False)
+    assert kept.now() == 1
+    gc.collect()
+    assert kept.now() == 0
+
+
+class Squared(Function):
+    """Saves its input and its result."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        y = x * x
+        ctx.save_for_backward(x, y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        x, _ = ctx.saved_tensors
+        return 2 * grad * x
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"debug": True}, {"verify": True}, {"early_stop": False}, {"preserve_rng_state": False}],
+    ids=["plain", "debug", "verify", "no early stop", "no random state"],
+)
+@pytest.mark.parametrize("function", [chain, lambda t: Squared.apply(t.exp())], ids=["ops", "a user's function last"])
+def test_steps_in_a_loop_leave_nothing(function: Any, options: Any):  # cases F3, G10
+    x = leaf()
+    kept = Kept()
+    for number in range(4):
+        y = checkpoint(function, x, **options).sum()
+        if number % 2:
+            y.backward()
+        x.grad = None
         del y
         assert kept.now() == 0
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import weakref
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from stowgrad.checkpoint import (
     checkpoint_every,
     checkpoint_modules,
     checkpoint_sequential,
+    create_selective_checkpoint_contexts,
     is_recomputing,
     print_saved,
 )
@@ -144,6 +147,30 @@ def test_chosen_modules_run_again(choose: Any, names: list[str]):
     assert "forward" not in model.blocks[0].__dict__
 
 
+def test_a_forward_of_the_users_own_comes_back():
+    model, runs = Model([]), []
+    own = model.head.forward
+
+    def forward(x: Any) -> Any:
+        runs.append(is_recomputing())
+        return own(x).sin()
+
+    model.head.forward = forward
+    with checkpoint_modules(model, "head"):
+        gradients(model)
+    assert runs == [False, True]
+    assert model.head.forward is forward
+
+
+def test_a_model_that_is_checkpointed_is_freed_without_the_collector(gc_off: None):
+    model = Model([])
+    reference = weakref.ref(model.blocks[0])
+    checkpointed = checkpoint_modules(model, types=Block)
+    gradients(model)
+    del model, checkpointed
+    assert reference() is None
+
+
 def test_state_dicts_do_not_change():
     model = Model([])
     before = list(model.state_dict())
@@ -192,6 +219,23 @@ def test_the_listing_under_a_policy():
 def test_the_listing_of_a_checkpoint():
     lines = print_saved(lambda t: checkpoint(lambda s: s.exp(), t), leaf(), file=io.StringIO())
     assert ("exp", "recompute", 0) in [(line.op, line.policy, line.kept_bytes) for line in lines]
+
+
+def test_the_listing_of_a_selective_checkpoint_shows_what_is_kept_and_where():
+    def region(t: Any) -> Any:
+        h = t.exp()
+        h = h.sin()
+        return h.tanh()
+
+    contexts = functools.partial(create_selective_checkpoint_contexts, ["exp", "tanh"])
+    text = io.StringIO()
+    lines = print_saved(lambda t: checkpoint(region, t, context_fn=contexts), leaf(), file=text)
+    kept = {(line.op, line.slot): line for line in lines if line.kept_bytes}
+    assert list(kept) == [("checkpoint", "args[0]"), ("exp", "kept result 0"), ("tanh", "kept result 0")]
+    first = region.__code__.co_firstlineno
+    assert kept["exp", "kept result 0"].site == f"checkpoint/test_parts.py:{first + 1}"
+    assert kept["tanh", "kept result 0"].site == f"checkpoint/test_parts.py:{first + 3}"
+    assert "192 B kept" in text.getvalue()
 
 
 def test_pytorch_s_path_leads_to_the_same_objects():  # surface 3

@@ -55,12 +55,54 @@ def test_values_and_gradients_are_the_plain_ones_bit_for_bit(device: str):
 
 
 @pytest.mark.parametrize("use_reentrant", [False, True])
-def test_use_reentrant_is_accepted_and_changes_nothing(use_reentrant: bool):  # spec P15
+def test_use_reentrant_is_accepted_and_changes_nothing(use_reentrant: bool):  # spec 9.1, 9.27, P15
     x, plain = leaf(), leaf()
     y = checkpoint(body, x, use_reentrant=use_reentrant)
     (got,) = grad(y.sum(), x)
     (expected,) = grad(body(plain).sum(), plain)
     assert bits(got) == bits(expected)
+
+
+def test_use_reentrant_takes_keywords_and_keeps_real_nodes():  # spec 9.2, 9.28 turned by P15
+    x, w = leaf(), leaf()
+    y = checkpoint(lambda t, *, other: {"out": (t * other["w"]).exp()}, x, other={"w": w}, use_reentrant=True)["out"]
+    assert y.grad_fn.name() == "ExpBackward0"
+    y.sum().backward(inputs=[w])
+    assert x.grad is None
+    np.testing.assert_allclose(w.grad.numpy(), VALUES * np.exp(VALUES**2))
+
+
+def test_use_reentrant_does_not_turn_gradients_on():  # spec 9.28 turned by P15
+    x = stowgrad.tensor(VALUES)
+    assert not checkpoint(lambda t: t.exp(), x, use_reentrant=True).requires_grad
+    a, b = checkpoint(lambda t: (t.exp(), t.detach()), leaf(), use_reentrant=True)
+    assert (a.requires_grad, b.requires_grad) == (True, False)
+
+
+def test_use_reentrant_checks_what_runs_again():  # spec 9.30 turned by P15
+    y = checkpoint(lambda t: t.sin() if is_recomputing() else t.cos(), leaf(), use_reentrant=True)
+    with pytest.raises(stowgrad.checkpoint.CheckpointError, match="another operation"):
+        y.sum().backward()
+
+
+def test_no_node_of_another_region_runs_while_one_is_computed_again():  # case F12
+    log: list[str] = []
+
+    def region(t: Any) -> Any:
+        log.append("again" if is_recomputing() else "first")
+        h = t.sin().exp()
+        (inner,) = grad((h * h).sum(), t, retain_graph=True)
+        log.append("end")
+        return h.tanh() * inner.detach()
+
+    x = leaf()
+    y = checkpoint(region, x)
+    foreign = x.cos()
+    foreign.register_hook(lambda g: log.append("foreign"))
+    (y + foreign.exp()).sum().backward()
+    again = log.index("again")
+    assert "foreign" in log
+    assert "foreign" not in log[again : log.index("end", again)]
 
 
 def test_pytorchs_path_gives_the_same_function():
@@ -90,6 +132,32 @@ def test_outputs_are_those_of_real_ops():  # spec 9.5
 @pytest.mark.parametrize("result", [(), {}, None, 3], ids=str)
 def test_any_result_comes_back(result: Any):
     assert checkpoint(lambda x: result, leaf()) is result
+
+
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_five_levels_deep(early_stop: bool):  # case F7, spec 9.20
+    def nested(t: Any, depth: int, call: Any) -> Any:
+        h = t.sin()
+        return ((call(nested, h, depth - 1, call) if depth > 1 else h) * t).tanh()
+
+    def again(function: Any, *args: Any) -> Any:
+        return checkpoint(function, *args, early_stop=early_stop)
+
+    x, plain = leaf(), leaf()
+    y, expected = again(nested, x, 5, again).sum(), nested(plain, 5, lambda f, *args: f(*args)).sum()
+    for _ in range(2):
+        y.backward(retain_graph=True)
+        expected.backward(retain_graph=True)
+    assert bits(x.grad) == bits(plain.grad)
+    slopes = []
+    for value, at in ((y, x), (expected, plain)):
+        (first,) = grad(value, at, create_graph=True)
+        (second,) = grad(first.square().sum(), at, create_graph=True)
+        (third,) = grad(second.sum(), at)
+        slopes.append((bits(first), second.detach().numpy(), third.numpy()))
+    assert slopes[0][0] == slopes[1][0]
+    for got, wanted in zip(slopes[0][1:], slopes[1][1:], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-10)
 
 
 def test_results_in_a_dict_have_gradients():  # spec 9.28, P15: the reentrant variant lost them
@@ -279,7 +347,7 @@ def test_second_derivatives():  # spec 9.5
     assert function.runs == 3
 
 
-def test_a_partial_pass():
+def test_a_partial_pass():  # spec 9.5, 9.13
     x, plain = leaf(), leaf()
     a, b = checkpoint(lambda t: (t.exp(), t.sin().exp()), x)
     a.sum().backward()

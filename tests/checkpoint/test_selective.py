@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from stowgrad.checkpoint import (
     create_selective_checkpoint_contexts,
     keep_matrix_products,
     keep_names,
+    recompute_elementwise,
 )
+from stowgrad.checkpoint.policies import ELEMENTWISE, MATRIX_PRODUCTS, NORMS
 from stowgrad.memory import memory_allocated
 from stowgrad.offload import save_on_disk
 from stowgrad.saved_tensors import Cast, saved_tensors_hooks
@@ -75,12 +78,14 @@ def plain() -> tuple[Any, Any]:
 
 POLICIES = {
     "function": keep_matrix_products,
+    "other function": recompute_elementwise,
     "names": ["matmul"],
     "functions": [stowgrad.matmul, stowgrad.tanh],
     "bool": lambda ctx, op, *inputs: op == "tanh",
     "offload": lambda ctx, op, *inputs: CheckpointPolicy.MUST_CPU_OFFLOAD,
     "nothing": lambda ctx, op, *inputs: CheckpointPolicy.MUST_RECOMPUTE,
     "everything": lambda ctx, op, *inputs: CheckpointPolicy.MUST_SAVE,
+    **{decision.name: lambda ctx, op, *inputs, d=decision: d for decision in CheckpointPolicy},
 }
 
 
@@ -99,6 +104,37 @@ def test_what_is_kept_is_not_computed_again():  # spec 9.32
     assert again.count("matmul") == 4
 
 
+KEPT = {  # units of one value on the device, and in host memory
+    CheckpointPolicy.MUST_SAVE: (1, 0),
+    CheckpointPolicy.PREFER_SAVE: (1, 0),
+    CheckpointPolicy.MUST_CPU_OFFLOAD: (0, 1),
+    CheckpointPolicy.PREFER_CPU_OFFLOAD: (0, 1),
+    CheckpointPolicy.MUST_RECOMPUTE: (0, 0),
+    CheckpointPolicy.PREFER_RECOMPUTE: (0, 0),
+    True: (1, 0),
+    False: (0, 0),
+}
+
+
+@pytest.mark.parametrize("decision", KEPT)
+def test_every_decision_is_honoured(decision: Any, gc_off: None):  # spec 9.32 turned by P15: in PyTorch only SAVE is
+    x = stowgrad.tensor(VALUES, device="sim:0", requires_grad=True)
+    device, host = memory_allocated("sim:0"), memory_allocated("cpu")
+    policy = lambda ctx, op, *inputs: decision if op == "exp" else False  # noqa: E731
+    y = checkpoint(lambda t: t.exp().sin().sum(), x, context_fn=keeping(policy))
+
+    def kept() -> tuple[int, int]:
+        on_device, on_host = memory_allocated("sim:0") - device, memory_allocated("cpu") - host
+        return on_device // VALUES.nbytes, on_host // VALUES.nbytes
+
+    deadline = time.monotonic() + 10
+    while kept() != KEPT[decision] and time.monotonic() < deadline:
+        time.sleep(0.01)  # copies to the host are made beside the program
+    assert kept() == KEPT[decision]
+    assert computed(y.backward).count("exp") == (0 if any(KEPT[decision]) else 1)
+    np.testing.assert_array_equal(x.grad.cpu().numpy(), np.exp(VALUES) * np.cos(np.exp(VALUES)))
+
+
 @pytest.mark.parametrize("decision", [CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, True])
 def test_saving_keeps_the_bytes(decision: Any, gc_off: None):
     x = leaf()
@@ -110,6 +146,40 @@ def test_saving_keeps_the_bytes(decision: Any, gc_off: None):
     y.backward()
     del y
     assert memory_allocated() - before == VALUES.nbytes  # x.grad
+
+
+def test_results_that_the_second_run_does_not_reach_are_not_kept(gc_off: None):
+    x, w = leaf(), leaf(VALUES.T.copy())
+    before = memory_allocated()
+    y = checkpoint(lambda t, v: ((t @ v).tanh() @ v).sum(), x, w, context_fn=keeping(keep_matrix_products))
+    assert memory_allocated() - before == VALUES.nbytes + 8  # the first product; the second is only summed
+    again = computed(y.backward)
+    assert (again[0], again.count("matmul")) == ("tanh", 4)  # those of backward
+
+
+@pytest.mark.parametrize("inner_keeps", [False, True])
+def test_regions_in_a_region_that_keeps(inner_keeps: bool):  # case F7
+    def inner(t: Any) -> Any:
+        return (t @ t.t()).tanh() @ t
+
+    def outer(t: Any, call: Any) -> Any:
+        return call(inner, t.exp() * 0.1).sin() @ t.t()
+
+    options = {"context_fn": keeping(keep_matrix_products)} if inner_keeps else {}
+    x, y = leaf(VALUES[:8, :8]), leaf(VALUES[:8, :8])
+    got = checkpoint(outer, x, lambda f, t: checkpoint(f, t, **options), context_fn=keeping(keep_matrix_products)).sum()
+    expected = outer(y, lambda f, t: f(t)).sum()
+    for value in (got, expected):
+        value.backward(retain_graph=True)
+        value.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), y.grad.numpy())
+
+
+def test_a_policy_may_compute_with_the_inputs():
+    x = leaf()
+    policy = lambda ctx, op, *inputs: bool(inputs[0].mean() > 0)  # noqa: E731
+    y = checkpoint(lambda t: t.exp().sin().sum(), x, context_fn=keeping(policy))
+    assert "exp" in computed(y.backward)  # the mean of x is below 0
 
 
 def test_nothing_is_kept_by_default(gc_off: None):
@@ -215,6 +285,59 @@ def test_a_name_that_comes_too_late_is_an_error():
 
     with pytest.raises(RuntimeError, match="right after the operation"):
         checkpoint(region, leaf(), context_fn=keeping(keep_names("hidden")))
+
+
+# -- ready-made policies -----------------------------------------------------------------------------------------------
+
+
+def test_element_wise_ops_and_norms_run_again_and_nothing_else():
+    weights = [leaf(VALUES * 0.1) for _ in range(2)]
+
+    def region(t: Any, a: Any, b: Any) -> Any:
+        h = stowgrad.nn.functional.layer_norm(t, (64,))
+        h = stowgrad.nn.functional.gelu(h @ a) * 2.0 + t
+        return (h @ b).softmax(-1).cumsum(0).sin().sum()
+
+    x = leaf()
+    y = checkpoint(region, x, *weights, context_fn=keeping(recompute_elementwise))
+    again = computed(y.backward)
+    assert again[:4] == ["native_layer_norm", "gelu", "mul", "add"]
+    assert (again.count("softmax"), again.count("matmul")) == (0, 4)  # the products are those of backward
+
+
+def test_names_of_the_ready_made_policies_are_those_of_ops():
+    from stowgrad.autograd.record import Record
+
+    def below(kind: Any) -> Any:
+        for derived in kind.__subclasses__():
+            yield derived.__dict__.get("name")
+            yield from below(derived)
+
+    assert set(below(Record)) >= ELEMENTWISE | MATRIX_PRODUCTS | NORMS
+    assert not MATRIX_PRODUCTS & (ELEMENTWISE | NORMS)
+
+
+@pytest.mark.parametrize("policy", [keep_matrix_products, recompute_elementwise])
+def test_a_ready_made_policy_that_matches_nothing_is_reported(policy: Any):
+    with pytest.warns(UserWarning, match=rf"{policy.__name__} matched nothing in the region; it has cumsum"):
+        checkpoint(lambda t: t.cumsum(0), leaf(), context_fn=keeping(policy))
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        (stowgrad.mm, lambda t: (t @ t).tanh()),
+        ("bmm", lambda t: (t[None] @ t[None]).tanh()),
+        (stowgrad.nn.functional.layer_norm, lambda t: stowgrad.nn.functional.layer_norm(t, (64,)).tanh()),
+        (
+            stowgrad.nn.functional.conv2d,
+            lambda t: stowgrad.nn.functional.conv2d(t[None, None], t[None, None, :3, :3]).exp(),
+        ),
+    ],
+    ids=["mm", "bmm", "layer_norm", "conv2d"],
+)
+def test_ops_may_be_called_as_people_call_them(name: Any, call: Any):
+    checkpoint(call, leaf(), context_fn=keeping([name])).sum().backward()  # a warning would be an error
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

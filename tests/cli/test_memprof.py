@@ -33,7 +33,7 @@ def test_a_run_prints_the_report_and_writes_the_profile(script):
     assert code == 0, err
     assert out.startswith("memprof ")
     assert "python train.py   2 steps" in out
-    assert "PEAK  10.5 MiB  on cpu, step 0, BACKWARD, in TanhBackward0\n      train.py:6\n" in out
+    assert "PEAK  10.5 MiB  on cpu, step 1, BACKWARD, in TanhBackward0\n      train.py:6\n" in out
     assert out.isascii()
     data = profile(script.parent)
     name = next(script.parent.glob("*.json")).name

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import jsonschema
 import numpy as np
 import pytest
 
+from stowgrad.cli import colour
 from stowgrad.cli.budgets import Budget
 from stowgrad.cli.watch import line
 from stowgrad.memory import events, pool
@@ -59,7 +61,7 @@ def test_run_compares_with_a_baseline(two_profiles):
         "run", "--baseline", "train.json", "--fail-above", "2%", "-o", "now.json", "more.py", cwd=two_profiles
     )
     assert code == 3
-    assert "memprof diff   train.json" in out
+    assert "memprof diff   2 steps each\n  old  train.json (" in out
     assert "peak grew by more than 2%" in err
     assert (two_profiles / "now.json").exists()
 
@@ -131,6 +133,78 @@ def test_a_planted_regression_is_found_by_report_hint_and_diff(tmp_path):
     code, _, err = run("diff", "mended.json", "plant.json", "--fail-above", "2%", cwd=tmp_path)
     assert code == 3
     assert "peak grew by more than 2%" in err
+
+
+def test_diff_names_what_moved_and_what_another_policy_keeps(script):
+    folder = script.parent
+    (folder / "m.py").write_text(
+        "import sys, contextlib, stowgrad\n"
+        "from stowgrad.saved_tensors import Cast\n"
+        "x = stowgrad.ones(1 << 18, requires_grad=True)\n"
+        "with Cast('bfloat16') if sys.argv[1:] else contextlib.nullcontext():\n"
+        "    y = x.exp().sin()\n"
+        "y.sum().backward()\n"
+    )
+    run("run", "-q", "-o", "a.json", "m.py", cwd=folder)
+    run("run", "-q", "-o", "b.json", "m.py", "cast", cwd=folder)
+    code, out, _ = run("diff", "a.json", "b.json", cwd=folder)
+    assert code == 0
+    head = out.splitlines()
+    assert head[0] == "memprof diff   0 steps each"
+    assert head[1].startswith("  old  a.json (")
+    assert head[1].endswith(")   python m.py")
+    assert head[2].endswith(")   python m.py cast")
+    assert "    peak moved: " in out
+    line = next(line for line in out.splitlines() if line.startswith("  exp: result"))
+    assert line.split()[2:8] == ["1.0", "MiB", "512.0", "KiB", "-512.0", "KiB"]
+    assert line.endswith("keep -> bfloat16")
+    assert "  in all 1.0 MiB -> 512.0 KiB   pack +" in out
+
+
+@pytest.mark.parametrize(
+    ("environment", "choice", "is_terminal", "expected"),
+    [
+        ({}, "auto", True, True),
+        ({}, "auto", False, False),
+        ({"NO_COLOR": "1"}, "auto", True, False),
+        ({"NO_COLOR": ""}, "auto", True, True),
+        ({"NO_COLOR": "1"}, "always", False, True),
+        ({"FORCE_COLOR": "1"}, "auto", False, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, "auto", True, False),
+        ({"FORCE_COLOR": "1"}, "never", True, False),
+        ({"PYTHON_COLORS": "0", "FORCE_COLOR": "1"}, "auto", True, False),
+        ({"PYTHON_COLORS": "1", "NO_COLOR": "1"}, "auto", False, True),
+        ({"TERM": "dumb"}, "auto", True, False),
+    ],
+)
+def test_colour_is_chosen_as_python_chooses_it(monkeypatch, environment, choice, is_terminal, expected):
+    for name in ("PYTHON_COLORS", "NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    class Stream:
+        def isatty(self):
+            return is_terminal
+
+    assert colour.has_colour(choice, Stream()) == expected
+
+
+def test_colour_marks_the_peak_and_what_hints_promise():
+    text = "PEAK  1 B\n  backward  1 B <- PEAK\n  1  del x: peak 2.0 MiB -> 1.5 MiB (forward).\nother"
+    assert colour.painted(text) == (
+        "\x1b[1mPEAK  1 B\x1b[0m\n\x1b[1;31m  backward  1 B <- PEAK\x1b[0m\n"
+        "  1  del x: peak 2.0 MiB -> \x1b[32m1.5 MiB\x1b[0m (forward).\nother"
+    )
+
+
+def test_color_is_an_option_of_reports_and_checks(two_profiles):
+    plain = run("report", "train.json", cwd=two_profiles)[1]
+    painted = run("report", "train.json", "--color", "always", cwd=two_profiles)[1]
+    assert "\x1b[" not in plain
+    assert painted != plain == re.sub(r"\x1b\[[\d;]*m", "", painted)
+    err = run("check", "train.json", "--budget", "1MiB", "--color", "always", cwd=two_profiles)[2]
+    assert err.startswith("\x1b[1;31mmemprof: peak 10.5 MiB > budget 1.0 MiB")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -42,6 +42,7 @@ from .arrays import (
     writing,
     zeros,
 )
+from .exchange import asarray, from_dlpack
 from .fft import fft, ifft, irfft, rfft
 from .kernels import ElementwiseKernel, ReductionKernel, registry
 
@@ -67,7 +68,9 @@ def modules() -> dict[str, types.ModuleType]:
                 for name in ("sum", "prod", "amax", "amin", "any", "all", "argmax", "argmin")
             },
             "ndarray": ndarray,
+            "asarray": asarray,
             "empty": empty,
+            "from_dlpack": from_dlpack,
             "full": full,
             "zeros": zeros,
             "copyto": copyto,
@@ -139,6 +142,7 @@ def installed() -> Iterator[types.ModuleType]:
         del pools._pools[device]
     sys.modules.update(modules())
     state.stream.waited.clear()
+    state.ordered.clear()
     try:
         importlib.import_module("stowgrad.kernels.cupy_")
         yield sys.modules["cupy"]

@@ -20,9 +20,16 @@ def words(text: str) -> list[str]:
 # -- memory and arrays -------------------------------------------------------------------------------------------------
 
 
-class Memory:
+class BaseMemory:
+    """What CuPy's memory objects have in common; as there, none but those of subclasses can be referred to weakly."""
+
+    __slots__ = ("device_id", "ptr", "size")
+
+
+class Memory(BaseMemory):
     """A driver allocation."""
 
+    __slots__ = ("_bytes",)
     failing = False
 
     def __init__(self, size: int) -> None:
@@ -34,7 +41,9 @@ class Memory:
         self.ptr, self.size, self.device_id = start + -start % 256, size, state.current
 
 
-class UnownedMemory:
+class UnownedMemory(BaseMemory):
+    __slots__ = ("_owner",)
+
     def __init__(self, ptr: int, size: int, owner: object, device_id: int) -> None:
         self.ptr, self.size, self._owner, self.device_id = ptr, size, owner, device_id
 
@@ -101,6 +110,7 @@ class State:
     allocator: Any = None
 
     def __init__(self) -> None:
+        self.ordered: list[tuple[int, int]] = []
         self._null = Stream()
         self._thread = threading.local()
 

@@ -326,6 +326,25 @@ def test_what_passes_through_is_no_array_of_numpy(name: str) -> None:
     assert not any(tensor.requires_grad for tensor in tensors_in(found) if tensor.dtype.kind != "f")
 
 
+# What tells of the object itself: its memory, its text, that it is a tensor; and promotion, which is PyTorch's.
+TELLING = {"np.array2string", "np.array_repr", "np.array_str", "np.empty_like", "np.result_type"}
+
+
+@pytest.mark.parametrize("name", sorted(set(PASSES) - TELLING))
+def test_what_passes_through_is_what_numpy_finds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = PASSES[name]()
+        monkeypatch.setitem(globals(), "_t", lambda array=M: array.copy())
+        expected = PASSES[name]()
+    assert len(flat(found)) == len(flat(expected))
+    for ours, theirs in zip(flat(found), flat(expected), strict=True):
+        if isinstance(ours, stowgrad.Tensor):
+            np.testing.assert_array_equal(ours.detach().numpy(), theirs)
+        else:
+            assert ours == theirs
+
+
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_what_is_not_differentiable_raises(name: str, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)

@@ -70,6 +70,21 @@ def test_terms_of_losses_of_classes(smoothing: float, weighted: bool, cupy: Any,
     compare(cupy, "linear_cross_entropy_with_grads", *arguments, scale=0.5, **linear)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(5,), (7, 5), (2, 5, 3, 4)])
+def test_likelihoods_of_classes(shape: tuple[int, ...], weighted: bool, cupy: Any, rng: Rng) -> None:
+    x, weight = rng.standard_normal(shape), rng.uniform(0.5, 2, 5) if weighted else None
+    rows = shape[:1] + shape[2:] if len(shape) > 1 else ()
+    targets = np.array(rng.integers(0, 5, rows))
+    if rows:
+        targets.reshape(-1)[::3] = -100
+    grad = np.array(rng.standard_normal(rows))
+    compare(cupy, "nll_loss", x, targets, np.zeros(rows), weight=weight)
+    others = np.where(targets < 0, 2, targets).astype(np.int32)
+    compare(cupy, "nll_loss", x, others, np.zeros(rows), weight=weight, ignore_index=2)
+    compare(cupy, "nll_loss_backward", grad, targets, np.zeros(shape), weight=weight)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_bags(dtype: type, cupy: Any, rng: Rng) -> None:
     table, indices = rng.standard_normal((9, 4)).astype(dtype), rng.integers(0, 9, 30)

@@ -147,3 +147,28 @@ def test_threads_do_not_change_results(
 
 def test_packed_size() -> None:
     assert [bits.packed_size(count) for count in (0, 1, 8, 9)] == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("columns", [100, 300, 5000, 9000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_as_they_lie(columns: int, dtype: str, rng: np.random.Generator) -> None:
+    # Strided and broadcast rows bypass NumPy's buffer, whose size is the caller's again afterwards.
+    size = np.getbufsize()
+    wide = rng.standard_normal((70, columns + 3)).astype(dtype)
+    x, y, row, column = wide[:, 1:-2], wide[:, 2:-1], wide[0, :-3], wide[:, :1]
+    for other in (y, row, column, x):
+        out = np.empty_like(wide)
+        elementwise.add(x, other, out[:, 2:-1])
+        np.testing.assert_array_equal(out[:, 2:-1], x + other)
+        elementwise.less(x, other, keep := np.empty(x.shape, bool))
+        np.testing.assert_array_equal(keep, x < other)
+    elementwise.add(x, row.astype("float32"), out[:, 2:-1])  # to be cast
+    np.testing.assert_array_equal(out[:, 2:-1], x + row.astype("float32"))
+    assert np.getbufsize() == size
+
+
+def test_the_buffer_is_the_callers_after_an_error() -> None:
+    size = np.getbufsize()
+    with pytest.raises(FloatingPointError), np.errstate(divide="raise"):
+        elementwise.divide(np.ones((40, 600))[:, 1:], np.zeros((40, 599)), np.empty((40, 599)))
+    assert np.getbufsize() == size

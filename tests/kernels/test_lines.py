@@ -15,6 +15,7 @@ from .support import Array, strided_like
 Rng = np.random.Generator
 LINES = [((), 0), ((5,), 0), ((1,), 0), ((30, 40), 1), ((30, 40), 0), ((4, 5, 6), 1), ((300_001,), 0)]
 LINES += [((700, 1000), 0), ((700, 1000), -1), ((2, 200_000, 3), 1), ((0, 3), 1), ((3, 0), 1)]
+LINES += [((40, 71), 1), ((3, 150_003), 1)]
 FILLED = [(shape, axis) for shape, axis in LINES if 0 not in shape]
 along = pytest.mark.parametrize(("shape", "axis"), FILLED)
 
@@ -102,6 +103,19 @@ def test_sort(shape: tuple[int, ...], axis: int, descending: bool, rng: Rng) -> 
     back = np.empty(shape, "float32")
     kernels.put_along(values, indices.astype(np.uint32), back, axis=axis)
     np.testing.assert_array_equal(back, x)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("shape", [(4, 80), (3, 80, 2)])
+def test_equal_elements_of_long_lines_stay_as_they_stand(shape: tuple[int, ...], descending: bool, rng: Rng) -> None:
+    x = rng.standard_normal(shape).astype("float32")
+    x[1, ::7], x[2, 3], x[2, 9:70:9] = 0.25, np.nan, np.nan
+    x[1, 5], x[1, 6] = 0.0, -0.0
+    values, indices = np.empty(shape, "float32"), np.empty(shape, np.intp)
+    kernels.sort(x, values, indices, axis=1, descending=descending)
+    keys = np.where(np.isnan(x), np.inf, x)  # NaN is the largest, and there is no infinity
+    np.testing.assert_array_equal(indices, np.argsort(-keys if descending else keys, 1, kind="stable"))
+    np.testing.assert_array_equal(values, np.take_along_axis(x, indices, 1))
 
 
 @pytest.mark.parametrize("largest", [False, True])

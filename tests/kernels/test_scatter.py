@@ -118,7 +118,13 @@ def test_rows(shape: tuple[int, ...], axis: int, rng: Rng) -> None:
     np.testing.assert_array_equal(put, x)
 
 
-@pytest.mark.parametrize(("rows", "columns", "count"), [(50, 3, 600_000), (3, 2000, 700), (1, 1, 5), (4, 0, 3)])
+MANY_ROWS = [
+    (50, 3, 600_000), (3, 2000, 700), (1, 1, 5), (4, 0, 3),
+    (30_000, 3, 90_000), (300, 100, 200), (300, 100, 900), (40, 600, 90), (40, 40_000, 90),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "columns", "count"), MANY_ROWS)
 def test_many_rows(rows: int, columns: int, count: int, rng: Rng, same_on_threads: SameOnThreads) -> None:
     index, src = rng.integers(0, rows, count), rng.standard_normal((count, columns))
 
@@ -129,6 +135,18 @@ def test_many_rows(rows: int, columns: int, count: int, rng: Rng, same_on_thread
 
     expected = np.stack([src[index == row].sum(0) for row in range(rows)])
     np.testing.assert_allclose(same_on_threads(run)[0], expected, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("columns", [3, 100, 600])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "complex128"])
+def test_rows_are_added_in_their_dtype(dtype: str, columns: int, rng: Rng) -> None:
+    index, src = np.array([1, -1, 1, 0, 1]), rng.integers(-9, 9, (2, 5, columns)).astype(dtype)
+    for batch in (slice(0, 1), slice(0, 2)):
+        out = np.ones((2, 4, columns), dtype)[batch]
+        expected = out.copy()
+        np.add.at(expected, (slice(None), index), 3 * src[batch])
+        kernels.index_add(out, index, src[batch], axis=1, alpha=3)
+        np.testing.assert_array_equal(out, expected)
 
 
 def test_sums_of_halves_are_computed_in_floats() -> None:

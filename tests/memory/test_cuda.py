@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stowgrad.memory import Device, MemoryBudgetError, pool, storage_for_user, storage_of
+from stowgrad.memory import Device, MemoryBudgetError, pool, referable_array, storage_for_user, storage_of
 
 from .. import fake_cupy
 from ..fake_cupy.arrays import Memory, Stream, state
@@ -79,11 +79,18 @@ def test_the_users_own_memory_is_counted_outside_the_limit(cupy: Any) -> None:
     array = cupy.empty((100,), FLOAT32)  # from CuPy's own allocator: there is no pool yet
     memory = pool(CUDA)
     memory.set_limit(100)
-    storage = storage_for_user(array, CUDA)
+    ours = referable_array(array)
+    storage = storage_for_user(ours, CUDA)
     assert storage.category == "input"
     assert memory.used_bytes() == 400
     assert memory.held_bytes() == 0
-    del array
+    assert referable_array(ours) is ours
+    again = referable_array(array[10:])
+    assert storage_for_user(again, CUDA) is storage  # however often it comes in
+    assert again.data.ptr == array.data.ptr + 40
+    del array, ours
+    assert memory.used_bytes() == 400
+    del again
     assert memory.used_bytes() == 0
 
 

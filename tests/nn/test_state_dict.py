@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
 import stowgrad
 from stowgrad import nn
+from stowgrad.memory import memory_allocated
 
 
 def net() -> nn.Module:
@@ -97,6 +100,18 @@ def test_assign_takes_the_tensors_over():
 def test_a_state_dict_must_be_a_mapping():
     with pytest.raises(TypeError, match="mapping"):
         net().load_state_dict([1])  # type: ignore[arg-type]
+
+
+def test_a_loaded_state_is_freed_without_the_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        model = net()
+        before = memory_allocated()
+        model.load_state_dict({name: stowgrad.ones_like(tensor) for name, tensor in net().state_dict().items()})
+        assert memory_allocated() == before
+    finally:
+        gc.enable()
 
 
 def test_tied_parameters_load():

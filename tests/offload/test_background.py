@@ -88,6 +88,20 @@ def test_a_finished_job_is_let_go():
     assert reference() is None
 
 
+def test_where_no_thread_can_be_had_the_caller_does_the_work(tmp_path, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    policy = on_disk(tmp_path)
+    arrays = [leased(np.arange(number, number + 5000.0)) for number in range(3)]
+    handles = [save(policy, array) for array in arrays]
+    policy.synchronize()
+    for handle, array in zip(handles[::-1], arrays[::-1]):
+        assert_same(handle.load(), array)
+    assert policy.arena.read_bytes == 3 * 40960
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -136,6 +150,43 @@ def test_staging_memory_is_counted_and_bounded(tmp_path, monkeypatch):
     fifth.join()
     policy.synchronize()
     assert pool("cpu").bytes_by_category()["saved_packed"] == before
+
+
+def test_staging_memory_is_bounded_for_all_threads_together(tmp_path):
+    policy = on_disk(tmp_path, staging="1 MiB")
+    arrays = [[leased(np.full(1 << 15, float(8 * n + k))) for k in range(8)] for n in range(4)]  # 256 KiB each
+    handles = [[] for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda n=n: handles[n].extend(save(policy, array) for array in arrays[n]))
+        for n in range(4)
+    ]
+    with pool("cpu").peak_scope() as scope:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    # beside it each thread may have a piece of a value that it writes at once
+    assert scope.peak_bytes - scope.begin_bytes <= (1 << 20) + 4 * ((1 << 18) + 2 * 4096) + 8 * 4096
+    policy.synchronize()
+    for n in range(4):
+        assert [handle.load()[0] for handle in handles[n]] == [float(8 * n + k) for k in range(8)]
+
+
+def test_memory_that_another_thread_took_first_is_done_without(tmp_path, monkeypatch):
+    policy = on_disk(tmp_path)
+    arrays = [leased(np.arange(number, number + 5000.0)) for number in range(3)]
+    lease = arena.lease_pages
+
+    def taken(nbytes, category):
+        if sys._getframe(1).f_code.co_name in ("_lease_staging", "_read_ahead"):
+            raise MemoryBudgetError("cpu", nbytes, 0, {}, [], nbytes)
+        return lease(nbytes, category)
+
+    monkeypatch.setattr(arena, "lease_pages", taken)
+    handles = [save(policy, array) for array in arrays]
+    assert policy.arena.written_bytes == 3 * 40960  # at once, a piece at a time
+    for handle, array in zip(handles[::-1], arrays[::-1]):
+        assert_same(handle.load(), array)
 
 
 def test_without_memory_for_staging_a_value_is_written_at_once(tmp_path):
@@ -274,6 +325,23 @@ def test_file_systems_that_cannot_reserve_or_go_direct(tmp_path, monkeypatch):
     assert any("around the page cache" in text for text in policy.report().without_effect)
 
 
+def test_two_threads_find_at_once_that_transfers_cannot_go_direct(tmp_path, monkeypatch):
+    policy = on_disk(tmp_path, staging=0)
+    opened, real, failed = policy.arena.file, os.pwrite, []
+
+    def refuse_once(fd, data, position):
+        if not failed:
+            failed.append(position)
+            opened.direct = False  # the other thread was faster
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return real(fd, data, position)
+
+    opened.direct = True
+    monkeypatch.setattr(file.os, "pwrite", refuse_once)
+    array = leased(np.arange(5000.0))
+    assert_same(save(policy, array).load(), array)
+
+
 def test_a_directory_in_memory_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr("stowgrad.offload.disk.lies_in_memory", lambda directory: True)
     with pytest.raises(ValueError, match="are in memory"):
@@ -313,6 +381,17 @@ def test_what_the_pass_left_behind_makes_room(tmp_path):
     handles[2].load()
     extents = [handle._piece.payload.buffers[0] for handle in handles]
     assert [number for number in range(20) if extents[number].ahead is not None] == [0, 1]
+
+
+def test_the_values_of_a_node_are_read_once_though_in_the_order_of_saving(tmp_path):
+    policy = on_disk(tmp_path, staging="1 MiB")
+    handles = [save(policy, leased(np.full(10000, float(number)))) for number in range(40)]
+    policy.synchronize()
+    for node in reversed(range(10)):
+        for number in range(4 * node, 4 * node + 4):
+            assert (handles[number].load() == number).all()
+    policy.arena._reader.drain()
+    assert policy.arena.read_bytes == 40 * 81920
 
 
 def test_memory_that_is_lent_comes_back_before_anything_is_refused(tmp_path, monkeypatch):

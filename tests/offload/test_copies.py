@@ -65,7 +65,7 @@ def test_what_a_copy_will_fill_shows_that_it_is_not_there_yet(gate):  # case B11
     assert (out == array).all()
 
 
-def test_a_value_whose_copy_is_under_way_is_taken_back(gate):  # cases B11, B16
+def test_a_value_whose_copy_is_under_way_is_taken_back(gate):  # cases B11, B16, spec 5.5
     policy = save_on_cpu()
     array = value()
     handle = save(policy, array)
@@ -168,7 +168,11 @@ def test_values_come_back_before_they_are_needed():
     handles[11].load()  # a second pass through a retained graph
     assert copies[10].ahead is not None
     handles[3].load()
-    assert [number for number in range(12) if copies[number].ahead is not None] == [0, 1, 2]
+    # the next four may be the other values of the same node; the rest was passed and makes room
+    assert [number for number in range(12) if copies[number].ahead is not None] == [0, 1, 2, 6, 7]
+    handles[2].load()
+    handles[1].load()
+    assert [number for number in range(12) if copies[number].ahead is not None] == [0]
 
 
 def test_memory_of_copies_under_way_comes_back_before_anything_is_refused(gate):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import gc
 import os
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import stowgrad
+from stowgrad.autograd import Function
+from stowgrad.checkpoint import checkpoint
 from stowgrad.memory import memory_allocated, pool
 from stowgrad.offload import file, save_on_cpu, save_on_disk
 from stowgrad.saved_tensors import Cast, Compress, Policy, saved_tensors_hooks
@@ -63,7 +66,7 @@ def test_gradients_are_the_plain_ones_bit_for_bit(policy, name, device):
     assert gradient(FUNCTIONS[name], policy, device).tobytes() == expected.tobytes()
 
 
-def test_what_was_saved_on_a_copy_comes_back_after_a_write():  # case A3
+def test_what_was_saved_on_a_copy_comes_back_after_a_write():  # case A3, P1
     x = leaf([1.0, 2.0])
     h = x * 1
     with on_disk():
@@ -74,7 +77,7 @@ def test_what_was_saved_on_a_copy_comes_back_after_a_write():  # case A3
     assert x.grad.tolist() == [2.0, 4.0]
 
 
-def test_what_save_on_cpu_kept_is_checked_after_a_write():  # case A3
+def test_what_save_on_cpu_kept_is_checked_after_a_write():  # case A3, spec 5.2, P1
     x = leaf([1.0, 2.0])
     h = x * 1
     with save_on_cpu():
@@ -108,7 +111,7 @@ def test_leaves_that_require_grad_stay_where_they_are():  # case D3
     assert np.allclose(x.grad.numpy(), 2 * RANDOM + np.cos(RANDOM))
 
 
-def test_parameters_stay_where_they_are():  # case B5
+def test_parameters_stay_where_they_are():  # case B5, spec 5.6, P7
     policy = on_disk()
     weight = leaf(RANDOM)
     pool("cpu").relabel(weight._storage, "parameter")
@@ -130,7 +133,7 @@ def test_a_small_view_is_all_that_is_written():  # case C4
     assert policy.statistics().offloaded_bytes == 16
 
 
-def test_a_full_disk_leaves_everything_as_it_was(monkeypatch):  # case C3
+def test_a_full_disk_leaves_everything_as_it_was(monkeypatch):  # case C3, P3
     x = leaf(RANDOM)
     h = x * 1
 
@@ -183,7 +186,7 @@ def test_retained_graphs_load_again(policy):
     assert (x.grad.numpy() == 2 * once).all()
 
 
-def test_all_memory_is_freed_without_the_collector(policy, device):  # cases A14, B3
+def test_all_memory_is_freed_without_the_collector(policy, device):  # cases A14, B3, P8
     gc.collect()
     gc.disable()
     try:
@@ -205,7 +208,7 @@ def test_all_memory_is_freed_without_the_collector(policy, device):  # cases A14
         gc.enable()
 
 
-def test_nested_contexts_compose_and_raw_hooks_shadow():  # case A9
+def test_nested_contexts_compose_and_raw_hooks_shadow():  # case A9, P6
     x = leaf(np.zeros(100000))
     h = x * 1
     inner, outer = Compress("zstd"), save_on_disk()
@@ -232,3 +235,85 @@ def test_saved_values_on_a_device_leave_it():
     assert memory_allocated("sim:0") - before < 10000
     y.backward()
     assert str(x.grad.device) == "sim:0"
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:0"])
+def test_a_view_goes_if_nobody_holds_its_base_and_stays_if_a_leaf_does(device):  # case B6
+    policy = save_on_cpu() | on_disk()
+    held = leaf(np.ones((1000, 100)), device)
+    before = pool(device).used_bytes()
+    with policy:
+        h = held * 2
+        y = h[:10].sin() + held[:10].cos()
+    del h
+    policy.synchronize()
+    assert dict(policy.statistics().kept_because) == {"stays alive anyway": 1}
+    assert pool(device).used_bytes() - before == y.nbytes  # neither the base nor its part
+    y.sum().backward()
+    assert np.allclose(held.grad.numpy(force=True)[:10], 2 * np.cos(2) - np.sin(1))
+
+
+def test_what_the_program_holds_is_shown_as_its_own():  # case B14
+    from stowgrad.profiler import memory_profile
+
+    with memory_profile() as profile, save_on_cpu() as policy:
+        x = leaf(np.ones(100_000), "sim:0")
+        hidden = x * 2
+        copy = hidden.cpu()
+        y = hidden.sin()
+        policy.synchronize()
+        stowgrad.ones(10_000_000, device="sim:0")  # the peak
+    block = next(block for block in profile.report().peak.live if block.op == "mul")
+    assert [holder.what for holder in block.held_by] == ["local variable 'hidden'"]
+    del copy, y
+
+
+def test_offload_and_checkpoint_compose():  # case B15, spec 5.8
+    def region(x, more, scale):
+        with inner if inner is not None else stowgrad.enable_grad():
+            return (x.sin() * more["b"][0] * scale).exp()
+
+    results = []
+    for outer, inner in ((None, None), (on_disk(), None), (None, on_disk())):
+        x, b = leaf(RANDOM), leaf(RANDOM)
+        h, g = x * 1, b * 1  # no leaves, which would stay alive anyway
+        with outer if outer is not None else stowgrad.enable_grad():
+            y = checkpoint(region, h, {"b": [g]}, scale=g * 0.5)
+        if outer is not None:
+            assert outer.statistics().count == 3  # wherever they are nested
+        if inner is not None:
+            assert inner.statistics().count > 0  # taken away from the checkpoint, and kept
+        y.sum().backward()
+        results.append((x.grad.numpy().tobytes(), b.grad.numpy().tobytes()))
+    assert results[0] == results[1] == results[2]
+
+
+class Long(Function):
+    """Lets go of what it saved as soon as it has read it."""
+
+    clear_saved_tensors_on_access = True
+    released: ClassVar[list[bool]] = []
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x * 3)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (saved,) = ctx.saved_tensors
+        storage = saved._storage
+        result = grad * saved * (2 / 3)
+        del saved
+        Long.released.append(storage() is None)
+        return result
+
+
+@pytest.mark.parametrize("policy", [None, on_disk], ids=["plain", "disk"])
+def test_a_long_backward_can_let_go_early(policy):  # case A21
+    x = leaf(RANDOM)
+    with stowgrad.enable_grad() if policy is None else policy():
+        y = Long.apply(x)
+    y.sum().backward()
+    assert Long.released.pop()
+    assert np.allclose(x.grad.numpy(), 2 * RANDOM)

@@ -31,11 +31,11 @@ def test_a_device_value_moves_to_the_host_and_back():
     assert pool("cpu").bytes_by_category()["saved_packed"] == before
 
 
-def test_a_value_that_is_on_the_cpu_is_kept():  # cases A3, B9
+def test_a_value_that_is_on_the_cpu_is_kept():  # cases A3, B9, spec 5.2
     assert save(save_on_cpu(), leased(np.zeros(100000))) is None
 
 
-def test_each_value_comes_back_to_its_own_device():  # case B9
+def test_each_value_comes_back_to_its_own_device():  # case B9, spec 5.1
     policy = save_on_cpu()
     handles = [save(policy, leased(np.full(10, index), f"sim:{index}")) for index in range(2)]
     assert [str(storage_of(handle.load()).device) for handle in handles] == ["sim:0", "sim:1"]
@@ -55,7 +55,7 @@ def test_compressed_on_the_device_then_moved():
     assert_same(handle.load(), mask)
 
 
-def test_signature_is_pytorchs():
+def test_signature_is_pytorchs():  # spec 5.1
     policy = save_on_cpu(True, "sim")
     assert (policy.pin_memory, policy.device_type) == (True, "sim")
     with pytest.raises(RuntimeError, match="tpu"):
@@ -70,8 +70,37 @@ def test_offload_by_name():  # case C6
         Offload("disk", directroy="x")
 
 
+@pytest.mark.parametrize("pin_memory", [False, True])
+def test_strides_come_back_and_expanded_values_take_their_real_size(pin_memory):  # case B8, spec 5.3, P7
+    policy = save_on_cpu(pin_memory)
+    last = leased(np.random.default_rng(0).random((2, 5, 6, 3)), "sim:0").transpose(0, 3, 1, 2)
+    wide = np.broadcast_to(leased(np.arange(3.0), "sim:0"), (1000, 3))
+    handles = [save(policy, last), save(policy, wide)]
+    assert handles[1].offloaded_bytes == 24
+    policy.synchronize()
+    for handle, array in zip(handles, (last, wide)):
+        assert_same(handle.load(), array)
+
+
+@pytest.mark.parametrize("values", [1.5, np.zeros((0, 3)), np.array([1 + 2j, -3j]), np.array(True)])
+def test_values_of_no_dimension_none_at_all_or_complex(values):  # case I8, spec 5.7
+    array = leased(values, "sim:0")
+    handle = save(save_on_cpu(), array)
+    assert (handle is None) == (array.size == 0)  # kept: there is nothing to move
+    if handle is not None:
+        assert_same(handle.load(), array)
+
+
+def test_pinned_memory_without_an_accelerator_is_plain_and_copies_nothing_on_the_host():  # spec 5.4
+    policy = save_on_cpu(pin_memory=True)
+    assert save(policy, leased(np.zeros(1000))) is None
+    handle = save(policy, leased(np.arange(1000.0), "sim:0"))
+    assert (handle.load() == np.arange(1000)).all()
+    assert any("pin_memory" in text for text in policy.report().without_effect)
+
+
 @given(views())
-def test_any_view_comes_back(view):  # case I8
+def test_any_view_comes_back(view):  # cases B8, I8, spec 5.3, 5.7
     on_device = leased(view, "sim:0")
     handle = save(save_on_cpu(), on_device)
     if view.size:

@@ -45,6 +45,45 @@ def test_a_process_may_end_while_values_are_written(tmp_path, end):
     assert done.returncode == {"": 0, "sys.exit(3)": 3, "1 / 0": 1}.get(end, -signal.SIGKILL)
 
 
+@pytest.mark.parametrize("end", ["", "sys.exit(3)", "1 / 0"])
+def test_a_process_may_end_while_values_are_copied_to_the_host(tmp_path, end):
+    program = """
+    import time
+    from stowgrad.offload import save_on_cpu, streams
+
+    streams.make_copy = lambda out, array: time.sleep(60)
+    x = stowgrad.ones(1000, device="sim:0", requires_grad=True)
+    with save_on_cpu():
+        z = (x * 2).sin().exp()
+    print("copying", flush=True)
+    """
+    done = run(textwrap.dedent(program) + end, tmp_path)
+    assert done.stdout == "copying\n"
+    assert "Fatal" not in done.stderr
+    assert "ignored" not in done.stderr
+    assert done.returncode == {"": 0, "sys.exit(3)": 3, "1 / 0": 1}[end]
+
+
+def test_values_may_be_saved_while_the_interpreter_ends(tmp_path):
+    program = """
+    import atexit
+
+    def at_exit():
+        with policy:
+            z = (x * 2).sin().exp()
+        x.grad = None
+        z.sum().backward()
+        w = stowgrad.ones(300000, requires_grad=True)
+        (w * 2).sin().exp().sum().backward()
+        print((x.grad == w.grad).all().item(), flush=True)
+
+    atexit.register(at_exit)
+    """
+    done = run(program, tmp_path)
+    assert done.stderr == ""
+    assert done.stdout == "True\n"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_that_is_forked_while_values_are_written(tmp_path):

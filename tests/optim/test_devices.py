@@ -77,19 +77,3 @@ def test_an_average_on_another_device():
         average.update_parameters(net)
     assert average.module.weight.device.type == "sim"
     np.testing.assert_allclose(average.module.weight.detach().cpu().numpy(), net.weight.detach().numpy(), rtol=1e-6)
-
-
-def test_lists_of_tensors_have_no_place_in_a_training_state(tmp_path: Path):
-    net = nn.Linear(2, 1)
-    of = optim.LBFGS(net.parameters())
-
-    def closure() -> Any:
-        of.zero_grad()
-        loss = (net(stowgrad.ones(3, 2)) ** 2).sum()
-        loss.backward()
-        return loss
-
-    of.step(closure)
-    with pytest.raises(TypeError, match="L-BFGS keeps them"):
-        save_training_state(tmp_path / "state", model=net, optimizer=of)
-    assert list(tmp_path.iterdir()) == []

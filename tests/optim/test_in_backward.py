@@ -10,7 +10,7 @@ import pytest
 
 import stowgrad
 from stowgrad import nn, optim
-from stowgrad.memory import events, max_memory_allocated, pool, reset_peak_memory_stats
+from stowgrad.memory import events, pool
 
 WIDTH, LAYERS = 128, 8
 LAYER_BYTES = WIDTH * WIDTH * 4
@@ -60,25 +60,23 @@ def test_the_results_are_the_same_bit_for_bit(make: Any):
     assert_same(plain, fused)
 
 
-def peak_of_a_step(fused: bool) -> int:
+def peak_of_a_step(memprof: Any, fused: bool) -> int:
     """The most that a step needs beyond what is there before it."""
     net = model()
     optimizer = optim.SGD(net.parameters(), lr=0.1)
     handle = optim.in_backward(optimizer) if fused else None
     (x,) = batches(1)
-    gc.collect()
-    before = pool("cpu").used_bytes()
-    reset_peak_memory_stats()
-    (net(x) ** 2).mean().backward()
-    optimizer.step()
+    with memprof() as scope:
+        (net(x) ** 2).mean().backward()
+        optimizer.step()
     assert handle is None or all(parameter.grad is None for parameter in net.parameters())
-    return max_memory_allocated() - before
+    return int(scope.peak_bytes)
 
 
-def test_only_the_gradients_on_their_way_are_kept():
-    saved = peak_of_a_step(False) - peak_of_a_step(True)
+def test_only_the_gradients_on_their_way_are_kept(memprof: Any):
+    saved = peak_of_a_step(memprof, False) - peak_of_a_step(memprof, True)
     assert saved >= (LAYERS - 3) * LAYER_BYTES
-    assert peak_of_a_step(True) < 5 * LAYER_BYTES
+    assert peak_of_a_step(memprof, True) < 5 * LAYER_BYTES
 
 
 def test_clipping_in_two_passes():
@@ -108,14 +106,12 @@ def test_clipping_leaves_the_gradients_of_others_alone():
     np.testing.assert_allclose(found, other.grad.numpy(), rtol=1e-6)
 
 
-def test_clipping_keeps_no_gradients():
+def test_clipping_keeps_no_gradients(memprof: Any):
     net = model()
     handle = optim.in_backward(optim.SGD(net.parameters(), lr=0.1), max_norm=0.1)
     (x,) = batches(1)
-    before = pool("cpu").used_bytes()
-    reset_peak_memory_stats()
-    handle.backward((net(x) ** 2).mean())
-    assert max_memory_allocated() - before < 5 * LAYER_BYTES
+    with memprof(budget=5 * LAYER_BYTES - 1):
+        handle.backward((net(x) ** 2).mean())
 
 
 def test_a_norm_that_is_not_finite_updates_nothing():
@@ -130,7 +126,8 @@ def test_a_norm_that_is_not_finite_updates_nothing():
 
 def test_clipping_afterwards_is_an_error():
     net = model()
-    optim.in_backward(optim.SGD(net.parameters(), lr=0.1))
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+    optim.in_backward(optimizer)
     net(batches(1)[0]).sum().backward()
     with pytest.raises(RuntimeError, match="give it max_norm"):
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
@@ -173,7 +170,8 @@ def test_too_few_gradients_are_used_by_step():
 
 def test_accumulation_that_was_not_announced_is_an_error():
     net = model()
-    optim.in_backward(optim.SGD(net.parameters(), lr=0.1))
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+    optim.in_backward(optimizer)
     one, two = batches(2)
     net(one).sum().backward()
     with pytest.raises(RuntimeError, match=r"gradient number 2 in one step.*accumulation_steps"):
@@ -184,7 +182,8 @@ def test_a_parameter_that_backward_still_needs_is_noticed():
     weight = nn.Parameter(stowgrad.ones(3))
     x = stowgrad.ones(3, requires_grad=True)
     y = weight.detach() * x  # keeps the weight's values, but is not waited for
-    optim.in_backward(optim.SGD([weight], lr=0.1))
+    optimizer = optim.SGD([weight], lr=0.1)
+    optim.in_backward(optimizer)
     z = weight * 2
     with pytest.raises(RuntimeError, match="inplace"):
         # the weight's gradient is complete before the first product's turn
@@ -237,6 +236,27 @@ def test_removed():
     net(batches(1)[0]).sum().backward()
     np.testing.assert_array_equal(before[0], values(net)[0])
     assert net[0].weight.grad is not None
+
+
+def test_it_ends_with_the_optimizer_and_leaves_no_cycle():
+    gc.collect()
+    gc.disable()
+    try:
+        before = pool("cpu").used_bytes()
+        net = model()
+        optimizer = optim.AdamW(net.parameters())
+        optim.in_backward(optimizer)
+        (net(batches(1)[0]) ** 2).mean().backward()
+        optimizer.step()
+        held = pool("cpu").used_bytes()
+        del optimizer
+        assert pool("cpu").used_bytes() < held - 2 * LAYERS * LAYER_BYTES  # its state
+        (net(batches(1)[0]) ** 2).mean().backward()
+        assert net[0].weight.grad is not None
+        del net
+        assert pool("cpu").used_bytes() == before
+    finally:
+        gc.enable()
 
 
 def test_what_it_refuses():

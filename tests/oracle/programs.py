@@ -8,7 +8,10 @@ are known to differ (docs/decisions/0009), programs go around it:
 - results of operations lie in C order here, in the order of the operands there: only what is contiguous in both is
   flattened;
 - a view is no input of `grad`: a write under no_grad gives it another node there;
-- what is computed from a view that was taken under no_grad has a graph there, which leads nowhere; here it has none;
+- what is computed from a view that was taken under no_grad has a graph there, which leads nowhere; here it has none:
+  neither it nor its views are asked whether they require grad;
+- `abs` keeps its argument there, and two bits an element here: only there a write to the argument disturbs backward,
+  and only there the gradient depends on the argument (by a derivative of 0). It is not among the operations;
 - a part that was written by an operation that saves nothing, and a tensor multiplied or divided by a number, stand for
   no error in a second pass here: nothing was freed.
 """
@@ -33,11 +36,12 @@ _rng = np.random.default_rng(11)
 LEAVES = [_rng.uniform(0.5, 1.5, size) for size in ((ROWS, COLUMNS), (COLUMNS,), ())]
 
 # In both libraries these save the same: the former value, the result or nothing.
-UNARY = ("neg", "sin", "cos", "tanh", "sigmoid", "square", "exp", "sqrt", "log", "reciprocal", "abs")
+UNARY = ("neg", "sin", "cos", "tanh", "sigmoid", "square", "exp", "sqrt", "log", "reciprocal")
 BINARY = ("add", "sub", "mul", "div")
 LARGE = 1e4  # where values are larger than this, programs end: rounding would be all that is left
 
 WRITES = ("view", "view", "unary", "binary", "binary", "fill", "assign", "made")
+LOOKS = (*WRITES, "look", "look")
 ALL = (*WRITES, "quiet", "operation", "operation", "operation", "detach", "backward", "grad")
 
 
@@ -158,6 +162,19 @@ class Program:
 
         return f"{n} key {which} {rows} {columns} {i} {j} = {'itself' if whole else k}", step
 
+    def look(self, n: int, shape: tuple[int, ...], pool: list[Any]) -> Drawn:
+        """The tensor itself comes to look at its memory in another way."""
+        d = self.draw.randrange(len(shape)) if shape else 0
+        found: dict[str, Step] = {
+            f"{n} unsqueeze_({d})": lambda lib, ts: nothing(ts[n].unsqueeze_(d)),
+            f"{n} squeeze_": lambda lib, ts: nothing(ts[n].squeeze_()),
+        }
+        if shape:
+            found[f"{n} transpose_(0, {d})"] = lambda lib, ts: nothing(ts[n].transpose_(0, d))
+            found[f"{n} squeeze_({d})"] = lambda lib, ts: nothing(ts[n].squeeze_(d))
+        name = self.draw.choice(sorted(found))
+        return name, found[name]
+
     def quiet(self, n: int, shape: tuple[int, ...], pool: list[Any]) -> Drawn:
         """A write under no_grad."""
         name, step = getattr(self, self.draw.choice(("unary", "binary", "fill", "assign")))(n, shape, pool)
@@ -268,7 +285,7 @@ def _is_harmless(name: str, tensor: Any) -> bool:
     values = tensor.detach()
     if name in ("sqrt", "log"):
         return bool((values > 1e-2).all())
-    if name in ("reciprocal", "abs"):
+    if name == "reciprocal":
         return bool((values.abs() > 1e-2).all())
     return name not in ("exp", "square") or bool((values.abs() < 5).all())
 
@@ -341,6 +358,15 @@ def leads_to_a_leaf(tensor: torch.Tensor) -> bool:
     return "AccumulateGrad" in names(tensor)
 
 
+def has_its_history(tensor: torch.Tensor) -> bool:
+    """Whether one of PyTorch's tensors requires grad because of a leaf, if it does: not of a graph that leads nowhere.
+
+    A view that was taken under no_grad has no node, and requires grad where its base does.
+    """
+    origin = tensor._base if tensor.grad_fn is None and tensor._base is not None else tensor
+    return origin.grad_fn is None or leads_to_a_leaf(origin)
+
+
 def usable(tensor: torch.Tensor) -> bool:
     """Whether PyTorch can make the history of a view again; it also does so, here and not at some later use."""
     return attempt(lambda: tensor.grad_fn)[1] is None
@@ -393,7 +419,7 @@ def run(draw: Random, kinds: tuple[str, ...], steps: int, name: str = "") -> str
             return "large"
         for number, (a, b) in enumerate(zip(mine, theirs, strict=True)):
             same(a, b, f"{what}\ntensor {number}")
-            if b.grad_fn is None or leads_to_a_leaf(b):
+            if has_its_history(b):
                 assert (a.requires_grad, a.is_leaf) == (b.requires_grad, b.is_leaf), f"{what}\ntensor {number}"
         for number, (a, b) in enumerate(zip(leaves, their_leaves, strict=True)):
             same(a.grad, b.grad, f"{what}\ngrad of leaf {number}")

@@ -41,6 +41,67 @@ def test_memory_goes_to_pytorch_and_comes_back(dtype: str) -> None:
     assert ours.tolist() == back.t().tolist() == torch.ones(2, 3, dtype=theirs.dtype).tolist()
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"])
+def test_narrow_floats_go_to_pytorch_and_come_back(name: str) -> None:
+    values = [[1.0, 2.0, 0.5], [0.25, 3.0, 0.0]]
+    ours, theirs = (lib.tensor(values).to(getattr(lib, name)) for lib in (stowgrad, torch))
+    there = torch.from_dlpack(ours)
+    assert there.dtype == theirs.dtype
+    assert there.float().tolist() == values
+    assert there.data_ptr() == ours.data_ptr()
+    here = stowgrad.from_dlpack(theirs.t())
+    assert here.dtype == ours.dtype
+    assert here.stride() == (1, 3)
+    assert here.float().t().tolist() == values
+    here.zero_()
+    assert theirs.float().sum() == 0
+
+
+def test_capsules_of_the_former_kind() -> None:
+    ours, theirs = (lib.arange(3.0) for lib in (stowgrad, torch))
+    assert torch.utils.dlpack.from_dlpack(stowgrad.utils.dlpack.to_dlpack(ours)).add_(1).tolist() == [1.0, 2.0, 3.0]
+    assert stowgrad.from_dlpack(torch.to_dlpack(theirs)).add_(1).tolist() == [1.0, 2.0, 3.0]
+    assert ours.tolist() == theirs.tolist() == [1.0, 2.0, 3.0]
+    for kind in stowgrad.utils.dlpack.DLDeviceType:
+        assert torch.utils.dlpack.DLDeviceType[kind.name] == kind
+
+
+def _twice(lib: Any) -> None:
+    capsule = lib.zeros(2).__dlpack__()
+    lib.from_dlpack(capsule)
+    lib.from_dlpack(capsule)
+
+
+EXCHANGES: dict[str, Any] = {
+    "a leaf": lambda lib: lib.from_dlpack(lib.zeros(2, requires_grad=True)),
+    "a history": lambda lib: (lib.zeros(2, requires_grad=True) * 2).__dlpack__(),
+    "no data": lambda lib: lib.zeros(2, device="meta").__dlpack__(),
+    "a list": lambda lib: lib.from_dlpack([1.0]),
+    "a capsule, twice": _twice,
+    "a stream that is none": lambda lib: lib.zeros(2).__dlpack__(stream="x"),
+    "no stream": lambda lib: lib.zeros(2).__dlpack__(stream=-1),
+    "the same device": lambda lib: lib.zeros(2).__dlpack__(dl_device=(1, 0)),
+    "no such device": lambda lib: lib.zeros(2).__dlpack__(dl_device=(99, 0)),
+    "another device, no copy": lambda lib: lib.zeros(2).__dlpack__(dl_device=(2, 0), copy=False),
+    "text": lambda lib: lib.from_dlpack(np.array(["text"])),
+    "long doubles": lambda lib: lib.from_dlpack(np.zeros(2, np.longdouble)),
+    "the other byte order": lambda lib: lib.from_dlpack(np.zeros(2, np.dtype(float).newbyteorder("S"))),
+    "a copy": lambda lib: lib.from_dlpack(np.zeros(2), copy=True, device="cpu"),
+}
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
+def test_what_is_refused_and_what_is_not(name: str) -> None:
+    kinds = []
+    for lib in (stowgrad, torch):
+        try:
+            EXCHANGES[name](lib)
+            kinds.append(None)
+        except Exception as error:  # noqa: BLE001  # its class is what is compared
+            kinds.append(type(error))
+    assert kinds[0] == kinds[1]
+
+
 @pytest.mark.parametrize("size", [8, 1 << 18])
 def test_memory_that_pytorch_holds_is_counted_and_not_reused(size: int) -> None:
     before = memory_allocated()

@@ -14,7 +14,11 @@ import stowgrad
 from stowgrad import nn, optim
 
 SHAPES = [(5, 4), (7,), (2, 3, 2), ()]
-NOT_OFFERED = {"LBFGS", "Muon", "SparseAdam"}  # L-BFGS needs closures: test_optim_lbfgs.py
+# Optimizers of PyTorch's that stowgrad does not offer, each with the reason.
+NOT_OFFERED = {
+    "Muon": "its update is a series of products of matrices, which no fused kernel does",
+    "SparseAdam": "there are no sparse gradients",
+}
 
 
 def plain(value: Any) -> Any:
@@ -25,7 +29,7 @@ def plain(value: Any) -> Any:
 CASES = [
     (info.optim_cls.__name__, {name: plain(value) for name, value in given.kwargs.items()})
     for info in optim_db
-    if info.optim_cls.__name__ not in NOT_OFFERED
+    if info.optim_cls.__name__ not in {"LBFGS", *NOT_OFFERED}  # L-BFGS needs closures: test_optim_lbfgs.py
     for given in info.optim_inputs_func("cpu")
 ]
 
@@ -144,6 +148,84 @@ def test_wrong_settings(name: str, kwargs: dict[str, Any]):
     with pytest.raises(ValueError) as ours:
         getattr(optim, name)([nn.Parameter(stowgrad.ones(1))], **kwargs)
     assert str(ours.value) == str(theirs.value)
+
+
+def test_every_optimizer_is_offered_or_listed_with_a_reason():
+    theirs = {
+        name
+        for name, kind in vars(torch.optim).items()
+        if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and kind is not torch.optim.Optimizer
+    }
+    assert theirs == {info.optim_cls.__name__ for info in optim_db}
+    assert theirs - set(optim.__all__) == NOT_OFFERED.keys()
+
+
+ERRORS = [
+    (info.optim_cls.__name__, number, given)
+    for info in optim_db
+    if info.optim_cls.__name__ not in NOT_OFFERED
+    for number, given in enumerate(info.optim_error_inputs_func("cpu", torch.float32))
+]
+# What PyTorch asks for and stowgrad does not: tensors of settings work whichever implementation is chosen.
+ACCEPTED = ("as a Tensor is not supported for capturable=Fal", "betas must be either both floats or both Tensors")
+
+
+def ours_of(value: Any) -> Any:
+    """Parameters, settings and structures of them, as ours."""
+    if isinstance(value, torch.Tensor):
+        made = stowgrad.tensor(value.detach().numpy())
+        return nn.Parameter(made) if isinstance(value, torch.nn.Parameter) or value.requires_grad else made
+    if isinstance(value, dict):
+        return {name: ours_of(part) for name, part in value.items()}
+    return type(value)(map(ours_of, value)) if isinstance(value, list | tuple) else value
+
+
+@pytest.mark.parametrize(("name", "number", "given"), ERRORS)
+def test_pytorchs_own_wrong_inputs(name: str, number: int, given: Any):
+    if any(text in given.error_regex.replace("\\", "") for text in ACCEPTED):
+        pytest.skip("not wrong here")
+    # of one parameter twice in a group PyTorch warns that it will be an error: here it is
+    kind = ValueError if given.error_type is UserWarning else given.error_type
+    params, kwargs = given.optimizer_error_input.params, given.optimizer_error_input.kwargs
+    mine = [nn.Parameter(stowgrad.ones(1))] if params is None else ours_of(params)
+    if isinstance(params, list) and len(params) == 2 and params[0] is params[1]:
+        mine[1] = mine[0]
+    if given.error_regex.startswith("some parameters appear"):
+        mine[1]["params"] = mine[0]["params"]
+    with pytest.raises(kind, match=given.error_regex):
+        optimizer = getattr(optim, name)(mine, **ours_of(kwargs))
+        for parameter in mine:
+            parameter.grad = stowgrad.ones_like(parameter)
+        optimizer.step()
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in CASES}))
+def test_a_step_without_gradients_changes_nothing(name: str):
+    for library, kind in ((stowgrad, nn.Parameter), (torch, torch.nn.Parameter)):
+        parameter = kind(library.ones(3))
+        optimizer = getattr(library.optim, name)([parameter], lr=0.1)
+        before = repr(optimizer.state_dict())
+        assert optimizer.step() is None
+        assert parameter.tolist() == [1, 1, 1]
+        assert repr(optimizer.state_dict()) == before
+
+
+def test_names_of_parameters():
+    found = []
+    for library in (stowgrad, torch):
+        model = library.nn.Sequential(library.nn.Linear(2, 2), library.nn.Linear(2, 1, bias=False))
+        optimizer = library.optim.AdamW(model.named_parameters())
+        states = [optimizer.state_dict()]
+        other = library.optim.AdamW([(name.upper(), value) for name, value in model.named_parameters()])
+        unnamed = library.optim.AdamW(model.parameters()).state_dict()
+        states.append(other.state_dict())
+        other.load_state_dict(unnamed)
+        states.append(other.state_dict())
+        other.load_state_dict(optimizer.state_dict())
+        states.append(other.state_dict())
+        other.step()
+        found.append(([state["param_groups"] for state in states], repr(optimizer)))
+    assert found[0] == found[1]
 
 
 def test_both_choices_of_an_implementation():

@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stowgrad
 
@@ -58,6 +61,29 @@ def test_values(dtype: str, form: str) -> None:
     rng = np.random.default_rng(4)
     for shape in SHAPES:
         compare(*both(np.asarray(FORMS[form](rng.standard_normal(shape))), dtype))
+
+
+@st.composite
+def drawn(draw: st.DrawFn) -> np.ndarray[Any, Any]:
+    """Values of any size and kind, in an array of any shape and dtype."""
+    name = draw(st.sampled_from([dtype for dtype in DTYPES if dtype not in ("float16", "bfloat16")]))
+    shape = draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
+    width = 32 if name in ("float32", "complex64") else 64
+    elements: st.SearchStrategy[Any] = {
+        "f": st.floats(width=width),
+        "c": st.complex_numbers(allow_nan=True, width=64 if width == 32 else 128),
+        "i": st.integers(-(2**31), 2**31 - 1),
+        "u": st.integers(0, 255),
+        "b": st.booleans(),
+    }[np.dtype(name).kind]
+    few = st.sampled_from(draw(st.lists(elements, min_size=1, max_size=4)))  # equal and like ones among them
+    return draw(hnp.arrays(name, shape, elements=draw(st.sampled_from([elements, few])), fill=st.nothing()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(drawn())
+def test_any_values(values: np.ndarray[Any, Any]) -> None:
+    compare(*[lib.from_numpy(values.copy()) for lib in LIBRARIES])
 
 
 OPTIONS: dict[str, dict[str, Any]] = {

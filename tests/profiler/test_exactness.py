@@ -51,13 +51,15 @@ class BruteForce:
     def key(self):
         return self.step, self.stack[-1] if self.stack else self.default
 
-    def look(self, device):
+    def look(self, device, allocated=False):
         live = self.live[device]
         total = sum(size for size, _ in live.values())
         known = self.peaks.get((device, *self.key()))
-        if known is None or total > known:
+        is_new = known is None or total > known
+        if is_new:
             self.peaks[device, *self.key()] = total
-        if total > self.best[device][0]:
+        best, (step, _), _ = self.best[device]
+        if total > best or (allocated and is_new and total == best and self.step != step):
             self.best[device] = (total, self.key(), dict(live))
 
     def look_everywhere(self):
@@ -93,7 +95,7 @@ def run(program, recorder, brute):
             arrays.append((array, storage))
             brute.look(device)  # the phase begins with what was there
             brute.live[device][storage.id] = (nbytes, category)
-            brute.look(device)
+            brute.look(device, allocated=True)
             del array
         elif not arrays and what in ("free", "relabel"):
             continue
@@ -220,7 +222,7 @@ def test_an_event_that_a_signal_interrupts_is_processed_again():
             if Interrupting.strikes:
                 Interrupting.strikes -= 1
                 raise KeyboardInterrupt
-            super().rises(block)
+            return super().rises(block)
 
     recorder = Recorder()
     recorder.start()

@@ -12,6 +12,7 @@ import pytest
 from stowgrad.profiler import (
     Boundary,
     DeviceUse,
+    Hint,
     Holder,
     LiveBlock,
     MemoryReport,
@@ -91,8 +92,8 @@ overhead: 1,713 events, 3.1 ms (0.05% of the run), 161.0 KiB
 PEAK  146.0 MiB  on cpu, step 2, BACKWARD, in loss: CrossEntropyBackward0
       train.py:91
       on sim:0: 7.0 MiB
-      tracked 146.0 MiB + pool slack 3.0 MiB + untracked 61.0 MiB = RSS 210.0 MiB   (RSS peak
-      211.0 MiB)
+      the limit of sim:0 is 9.0 MiB
+      tracked 146.0 MiB + pool slack 3.0 MiB + untracked 61.0 MiB = RSS 210.0 MiB (peak 211.0 MiB)
 
 PHASE              starts at       peak       added   sec  peak in (worst of 3 steps)
   forward (cpu)     12.0 MiB  140.0 MiB  +128.0 MiB  0.00  loss: CrossEntropyBackward0
@@ -109,20 +110,20 @@ def test_text_of_what_was_live_and_saved(report):
     assert (
         """
 LIVE AT THE PEAK     bytes  share  largest
-  activation      64.0 MiB  43.8%  head: logits 2048x8192 float32 64.0 MiB
+  activation      64.0 MiB  43.8%  head: logits 2048x8192 64.0 MiB
   temporary       64.0 MiB  43.8%  unpacked log_probs 64.0 MiB
   parameter       12.0 MiB   8.2%  wte.weight 12.0 MiB
   saved_packed     6.0 MiB   4.1%  blocks.0.attn: packed 6.0 MiB
 """
         in text
     )
-    assert "64.0 MiB  activation  head: logits 2048x8192 float32  local variable (train.py:91)" in text
+    assert "64.0 MiB  activation  head: logits 2048x8192  local variable (train.py:91)" in text
     text = render(report, top=2, width=120)
     assert "engine, until CrossEntropyBackward0 ends (train.py:91)" in text
     assert "  18.0 MiB in 2 more (memprof report --blocks all)" in text
     assert (
         """
-SAVED FOR BACKWARD (step 2)   3 values   208.0 MiB -> 136.0 MiB resident   pack 45ms   unpack 48ms
+SAVED FOR BACKWARD (step 2)   3 values   208.0 MiB -> 136.0 MiB   pack 45ms   unpack 48ms
   module         op: slot                  n        raw  resident  policy  pack  unpack
   blocks.*.attn  softmax: output           2  144.0 MiB  72.0 MiB  fp16    30ms    32ms
   loss           cross_entropy: log_probs  1   64.0 MiB  64.0 MiB  keep    15ms    16ms"""
@@ -146,6 +147,68 @@ def test_of_a_long_op_the_slot_stays_visible(report):
     long = row("blocks.0.attn", "scaled_dot_product_attention_with_everything", "query", 1)
     lines = render(replace(report, saved=replace(report.saved, rows=(long,))), width=80).splitlines()
     assert next(line for line in lines if "scaled" in line).split("  ")[2].endswith(": query")
+
+
+def test_blocks_that_differ_in_a_number_are_one_row_unless_all_are_shown(report):
+    more = tuple(
+        block(10 + n, 10, "activation", "linear 8x8 float32", "saved_tensor", "gelu: self", module=f"blocks.{n}.up")
+        for n in range(3)
+    )
+    state = tuple(
+        block(20 + n, 4, "optimizer_state", name, "optimizer", "state of AdamW")
+        for n, name in enumerate(("blocks.0.up.weight.exp_avg", "blocks.0.up.weight.exp_avg_sq"))
+    )
+    live = (*report.peak.live, *more, *state)
+    text = render(replace(report, peak=replace(report.peak, live=live)))
+    assert "  30.0 MiB  3  activation       blocks.*.up: linear 8x8         saved by gelu: self" in text
+    assert "   8.0 MiB  2  optimizer_state  blocks.*.up.weight.exp_avg, ..  state of AdamW" in text
+    every = render(replace(report, peak=replace(report.peak, live=live)), top=None)
+    assert every.count("saved by gelu: self") == 3
+    assert "blocks.2.up: linear 8x8" in every
+
+
+@pytest.mark.parametrize(
+    ("width", "held"),
+    [
+        (160, "saved by scaled_dot_product_attention: query (package/model.py:123)"),
+        (98, "saved by scaled_dot_product_attention: query (model.py:123)"),
+        (70, "saved by scaled_dot_product_attention: query"),
+    ],
+)
+def test_what_does_not_fit_of_a_holder_is_left_out_in_turn(report, width, held):
+    site = Site("package/model.py", 123, "forward")
+    one = block(1, 146, "activation", "linear 8x8", "saved_tensor", "scaled_dot_product_attention: query", site=site)
+    text = render(replace(report, peak=replace(report.peak, live=(one,))), width=width)
+    assert next(line for line in text.splitlines() if "saved by" in line).endswith(f"  {held}")
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_variable_is_named_with_its_line_also_where_there_is_little_room(report, width):
+    site = Site("package/train_kept.py", 9, "step")
+    name = "CrossEntropyBackward0 1024x4096 float64"
+    one = block(1, 146, "activation", name, "python", "local variable 'logits'", module="head", site=site)
+    text = render(replace(report, peak=replace(report.peak, live=(one,))), width=width)
+    assert "local variable 'logits' (train_kept.py:9)" in text
+
+
+def test_values_that_share_memory_say_so(report):
+    shared = replace(row("loss", "linear", "input", 64, resident=0), shared_bytes=64 * MIB)
+    text = render(replace(report, saved=replace(report.saved, rows=(shared,))))
+    assert "loss    linear: input  1  64.0 MiB    shared  keep" in text
+
+
+def test_what_is_offloaded_has_a_column_where_there_is_room(report):
+    row_ = replace(row("loss", "linear", "input", 64, "disk", 0), offloaded_bytes=64 * MIB)
+    report = replace(report, saved=replace(report.saved, rows=(row_,), offloaded_bytes=64 * MIB))
+    assert "op: slot       n       raw  resident  offloaded  policy" in render(report)
+    assert "offloaded  policy" not in render(report, width=80)
+    assert "offloaded 64.0 MiB" in render(report, width=80)
+
+
+def test_sizes_stay_whole_where_lines_are_broken(report):
+    hint = Hint("checkpoint", "word " * 13 + "about peak 50.3 MiB -> 28.9 MiB (backward).", 5, 2)
+    text = render(replace(report, hints=(hint,)), width=80)
+    assert "peak\n      50.3 MiB -> 28.9 MiB (backward)." in text
 
 
 def test_exact_bytes(report):

@@ -152,6 +152,34 @@ def test_what_a_variable_keeps_from_the_step_before_is_found():
     assert found.peak_after_bytes == left_over(mended=True).peak.nbytes < report.peak.nbytes
 
 
+def steps_of_equal_height(mended):
+    """The optimizer's peak is as high in every step; what is left over shows from the second step on."""
+    gc.collect()
+    weight = stowgrad.ones(1 << 14, requires_grad=True)
+    optimizer = optim.SGD([weight], lr=0.1, momentum=0.9)
+    with memory_profile() as prof:
+        for _ in range(3):
+            x = stowgrad.full((1 << 14,), 0.5)
+            out = (weight * 2).tanh()
+            out = (weight - out).relu()
+            out = weight[::2].repeat(2)
+            loss = out.sum()
+            if mended:
+                del x
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return prof.report()
+
+
+def test_of_equal_steps_the_last_one_is_replayed():
+    report = steps_of_equal_height(mended=False)
+    assert (report.peak.step, report.peak.phase) == (2, "optimizer")
+    assert [record.peak_bytes for record in report.phases if record.phase == "optimizer"] == 3 * [report.peak.nbytes]
+    found = next(hint for hint in report.hints if "del x" in hint.text)
+    assert found.peak_after_bytes == steps_of_equal_height(mended=True).peak.nbytes < report.peak.nbytes
+
+
 def test_gradients_that_wait_for_the_optimizer_are_found():
     options = dict(width=128, words=512, layers=4, frees=True)
     found = hint(train(**options), "step-in-backward")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
+from dataclasses import replace
 
 import pytest
 
 import stowgrad
 from stowgrad import nn, optim
-from stowgrad.profiler import memory_profile, render, step
+from stowgrad.cli.budgets import Budget
+from stowgrad.profiler import DeviceUse, memory_profile, render, step
+from stowgrad.profiler.budget_tests import Use
 from stowgrad.profiler.holders import variables
 
 THERE = stowgrad.ones(3)
@@ -34,6 +37,32 @@ def test_variables_are_found_by_name_also_in_containers_and_attributes():
     assert names(box.inside, frame) == ["local variable 'box.inside'"]
     assert names(several["first"][1], frame) == ["local variable 'several['first'][1]'"]
     assert array.shape == (2,)
+
+
+def held(report):
+    return sorted(holder.what for block in report.peak.live for holder in block.held_by if holder.kind == "python")
+
+
+def test_what_is_bound_only_after_the_peak_is_named_at_the_end():
+    with memory_profile() as prof:
+        x = stowgrad.ones(1000)
+        late = x + 1
+    assert held(prof.report()) == ["local variable 'late'", "local variable 'x'"]
+    del late
+
+
+def test_a_failure_names_what_the_variables_on_its_way_held():
+    def inner(x):
+        made = x.exp()
+        raise ValueError(made.shape)
+
+    profile = memory_profile().start()
+    try:
+        inner(stowgrad.ones(1000))
+    except ValueError as error:
+        profile.failed(error)
+    profile.stop()
+    assert held(profile.report()) == ["local variable 'made'", "local variable 'x'"]
 
 
 def test_of_long_containers_the_ends_are_looked_at():
@@ -158,4 +187,9 @@ def test_files_are_a_device_of_their_own():
     x = stowgrad.ones(100_000, requires_grad=True)
     with memory_profile() as prof, save_on_disk():
         x.exp().exp().sum().backward()
-    assert prof.report().peak_bytes(device="disk") == 2 * 400_000
+    report = prof.report()
+    assert report.peak_bytes(device="disk") == 2 * 400_000
+    full = replace(report, devices=(report.devices[0], DeviceUse("disk", 1 << 40)))
+    assert full.peak_bytes() == full.peak_bytes(device="cpu")  # files are no memory
+    assert Use(full).shown_device == "cpu"
+    assert not Budget(None, full.peak_bytes()).failures(full)

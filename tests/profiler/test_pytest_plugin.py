@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import stowgrad
 from stowgrad.profiler import pytest_plugin
 
 HEAD = """
@@ -300,6 +301,86 @@ def test_it():
         "--junitxml=out.xml",
     )
     assert f'name="memory_peak_bytes" value="{1 << 20}"' in (pytester.path / "out.xml").read_text()
+
+
+def test_a_test_that_is_run_again_is_recorded_again(run, pytester):
+    pytester.makeconftest("""
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    for last in (False, True):  # as plugins that run failing tests again do it
+        item._initrequest()
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
+""")
+    result = run(
+        """
+runs = []
+
+@pytest.mark.no_tensor_leaks
+@pytest.mark.memory_budget("2 MiB")
+def test_it():
+    runs.append(1)
+    tensor(3 if len(runs) == 1 else 1)
+""",
+        "--junitxml=out.xml",
+    )
+    result.assert_outcomes(passed=1)
+    assert (pytester.path / "out.xml").read_text().count("memory_peak_bytes") == 1
+
+
+def test_a_repeated_test_shows_what_every_call_leaves_behind(run):
+    result = run("""
+kept = []
+
+@pytest.mark.parametrize("mib", [1])
+@pytest.mark.memory_budget("2 MiB", repeat=3)
+def test_it(mib):
+    kept.append(tensor(mib))
+
+@pytest.mark.memory_budget("2 MiB")
+def test_once():
+    kept.append(tensor(1))
+
+@pytest.mark.memory_budget("2 MiB", repeat=0)
+def test_never():
+    pass
+""")
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*peak 3.0 MiB > budget 2.0 MiB*", "*repeat=...) is a whole number of at least 1*"])
+
+
+@pytest.mark.parametrize("threads", [1, 7])
+@pytest.mark.parametrize("setting", ["", "memprof_threads = 3", "memprof_threads = 0"])
+def test_figures_do_not_depend_on_the_number_of_threads(run, setting, threads):
+    body = """
+from stowgrad.nn import functional as F
+
+@pytest.mark.memory_budget("1 GiB")
+def test_it():
+    assert stowgrad.get_num_threads() == EXPECTED
+    x = stowgrad.ones(1 << 21, requires_grad=True)
+    F.gelu(x).sum().backward()
+
+def test_outside():
+    assert stowgrad.get_num_threads() == THREADS
+
+def test_scope(memprof):
+    with memprof():
+        assert stowgrad.get_num_threads() == EXPECTED
+    assert stowgrad.get_num_threads() == THREADS
+"""
+    expected = {"": 2, "memprof_threads = 3": 3, "memprof_threads = 0": threads}[setting]
+    before = stowgrad.get_num_threads()
+    try:
+        stowgrad.set_num_threads(threads)
+        result = run(body.replace("EXPECTED", str(expected)).replace("THREADS", str(threads)), ini=setting)
+    finally:
+        stowgrad.set_num_threads(before)
+    result.assert_outcomes(passed=3)
 
 
 def test_tests_without_a_marker_are_not_recorded(run):

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import stowgrad
+from stowgrad.kernels import get_num_threads, set_num_threads
 from stowgrad.memory import CPU, pool
 from stowgrad.saved_tensors import Compress
-from stowgrad.saved_tensors.codecs import Constant, NarrowIntegers, NonZeros
+from stowgrad.saved_tensors.codecs import Constant, NarrowIntegers, NonZeros, PackBits
 
-from .codec_support import round_trip
+from .codec_support import SITE, round_trip
 from .support import leased, views
 
 
@@ -140,6 +141,34 @@ def test_a_sample_that_misleads_costs_nothing_but_time():
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------
+
+
+def several_tiles():
+    rng = np.random.default_rng(3)
+    return [
+        (PackBits(), rng.random((1900, 1300)) < 0.3),
+        (Constant(), np.full((700, 900), 2.5)),
+        (NarrowIntegers(), rng.integers(-100, 100, (700, 900))),
+        (Eager(), sparse((700, 900), 0.7)),
+    ]
+
+
+@pytest.mark.parametrize(("stage", "values"), several_tiles(), ids=lambda value: getattr(value, "name", ""))
+def test_what_is_packed_does_not_depend_on_threads_or_strides(stage, values):
+    before, found = get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            set_num_threads(threads)
+            for array in (leased(values), leased(values.T).T, leased(np.repeat(values, 2, 1))[:, ::2]):
+                encoded = stage.encode(array, pool(CPU), SITE)
+                assert encoded is not None
+                found.append([buffer.tobytes() for buffer in encoded[0]])
+                out = leased(np.zeros(values.shape, values.dtype))
+                stage.decode(encoded[0], out, encoded[1])
+                assert out.tobytes() == values.tobytes()
+    finally:
+        set_num_threads(before)
+    assert all(buffers == found[0] for buffers in found)
 
 
 def test_auto_takes_the_codec_that_fits():

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 import stowgrad
 from stowgrad.autograd import grad
+from stowgrad.autograd.graph import queue_callback
 from stowgrad.saved_tensors import PolicyEntry, saved_tensors_hooks
+from stowgrad.saved_tensors.state import current
 
 from .hook_support import Noting, Recording, leaf, same
 
@@ -126,6 +131,148 @@ def test_hooks_entered_inside_a_hook_work():  # P5, note 4
     with saved_tensors_hooks(pack, same):
         leaf().exp()
     assert len(inner.packed) == 1
+
+
+def saves_something() -> None:
+    """What a hook of a pass may do: an op that is recorded, and saves."""
+    with stowgrad.enable_grad():
+        leaf().exp()
+
+
+class SavesInBackward(stowgrad.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        saves_something()
+        return g * 2
+
+
+def through_a_function(x):
+    return SavesInBackward.apply(x)
+
+
+def through_a_tensor_hook(x):
+    h = x * 2
+    h.register_hook(lambda g: saves_something())
+    return h
+
+
+def through_a_pre_hook(x):
+    h = x * 2
+    h.grad_fn.register_prehook(lambda outputs: saves_something())
+    return h
+
+
+def through_a_post_hook(x):
+    h = x * 2
+    h.grad_fn.register_hook(lambda inputs, outputs: saves_something())
+    return h
+
+
+def through_a_post_accumulate_hook(x):
+    x.register_post_accumulate_grad_hook(lambda leaf: saves_something())
+    return x * 2
+
+
+def through_a_callback(x):
+    h = x * 2
+    h.register_hook(lambda g: queue_callback(saves_something))
+    return h
+
+
+@pytest.mark.parametrize(
+    "through",
+    [
+        through_a_function,
+        through_a_tensor_hook,
+        through_a_pre_hook,
+        through_a_post_hook,
+        through_a_post_accumulate_hook,
+        through_a_callback,
+    ],
+)
+def test_what_the_user_s_code_saves_in_a_pass_is_packed(through):  # spec 4.18
+    noting, x = Noting(), leaf()
+    y = through(x).sum()
+    with noting.hooks():
+        y.backward()
+        assert len(noting.packed) == 1
+        assert len(current().hooks) == 1
+
+
+def test_a_node_that_is_called_by_itself_runs_the_user_s_code_under_the_hooks():  # spec 1.24, 4.18
+    noting, y = Noting(), SavesInBackward.apply(leaf())
+    with noting.hooks(), stowgrad.no_grad():
+        y.grad_fn(stowgrad.ones(*y.shape))
+        assert len(noting.packed) == 1
+        assert len(current().hooks) == 1
+
+
+def test_a_context_that_one_hook_of_a_pass_enters_another_may_leave():  # P5
+    noting, x = Noting(), leaf()
+    context = noting.hooks()
+    h = x * 2
+    y = (h * 3).sum()
+    h.register_hook(lambda g: saves_something())
+    h.grad_fn.register_prehook(lambda outputs: context.__exit__(None, None, None))
+    y.grad_fn.register_prehook(lambda outputs: context.__enter__() and None)
+    y.backward()
+    assert len(noting.packed) == 1
+    assert current().hooks == ()
+
+
+def test_what_an_unpack_hook_leaves_of_the_state_does_not_stay():  # P5
+    def unpack(tensor):
+        stowgrad.set_grad_enabled(True)
+        return tensor
+
+    modes, noting, x = [], Noting(), leaf()
+    with saved_tensors_hooks(lambda tensor: tensor, unpack):
+        h = x * 2
+        y = h.exp().sum()
+    h.register_hook(lambda g: modes.append(stowgrad.is_grad_enabled()))
+    h.register_hook(lambda g: saves_something())
+    with noting.hooks():
+        y.backward()
+    assert modes == [False]
+    assert len(noting.packed) == 1
+
+
+def test_a_pass_inside_an_unpack_hook_does_not_see_the_hooks():  # P5
+    noting = Noting()
+
+    def unpack(tensor):
+        with stowgrad.enable_grad():
+            SavesInBackward.apply(leaf()).sum().backward()
+        return tensor
+
+    with saved_tensors_hooks(lambda tensor: tensor, unpack):
+        y = leaf().exp().sum()
+    with noting.hooks():
+        y.backward()
+    assert noting.packed == []
+
+
+def test_hooks_are_let_go_of_after_a_pass_under_no_grad():  # law 5
+    class Owner:
+        def hook(self, tensor):
+            return tensor
+
+    owner = Owner()
+    alive = weakref.ref(owner)
+    y = leaf().exp().sum()
+    gc.collect()
+    gc.disable()
+    try:
+        with stowgrad.no_grad(), saved_tensors_hooks(owner.hook, owner.hook):
+            y.backward()
+        del owner
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 def test_hooks_are_in_force_again_after_a_hook_failed():  # P5

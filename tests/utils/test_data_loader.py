@@ -24,6 +24,7 @@ from stowgrad.utils.data import (
     WeightedRandomSampler,
     get_worker_info,
 )
+from stowgrad.utils.data import workers as data_workers
 
 
 class Numbers(Dataset[int]):
@@ -210,6 +211,49 @@ def test_a_time_limit():
     loader = DataLoader(Numbers(2, delay=0.5), 1, num_workers=1, timeout=0.02)
     with pytest.raises(RuntimeError, match=r"timed out after 0\.02 seconds"):
         next(iter(loader))
+
+
+def test_a_worker_that_hangs_at_shutdown_does_not_hang_the_program(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(data_workers, "LONGEST_END", 0.2)
+    goes_on = threading.Event()
+
+    class Hangs(Numbers):
+        def __getitem__(self, index: int) -> int:
+            if index == 1:
+                goes_on.wait(60)
+            return super().__getitem__(index)
+
+    iterator = iter(DataLoader(Hangs(4, fail_at=0), 1, num_workers=2))
+    begin = time.monotonic()
+    with pytest.warns(RuntimeWarning, match=r"did not end within 0\.2 seconds and are left alone: stowgrad-data-1"):
+        with pytest.raises(ValueError, match="sample 0 is bad"):
+            next(iterator)
+    assert time.monotonic() - begin < 30
+    with pytest.raises(StopIteration):
+        next(iterator)
+    goes_on.set()
+
+
+class Ending(Stream):
+    """A stream that raises when it is put away."""
+
+    def __iter__(self) -> Iterator[int]:
+        try:
+            yield from super().__iter__()
+            yield from itertools.repeat(0)
+        finally:
+            raise OSError("the file was gone")
+
+
+def test_a_worker_that_raises_when_the_loop_is_left_goes_to_the_threads_hook(monkeypatch: pytest.MonkeyPatch):
+    heard: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", lambda given: heard.append(str(given.exc_value)))
+    for _ in DataLoader(Ending(5), 1, num_workers=1):
+        break
+    end = time.monotonic() + 10
+    while not heard and time.monotonic() < end:
+        time.sleep(0.005)
+    assert heard == ["the file was gone"]
 
 
 # -- positions ---------------------------------------------------------------------------------------------------------

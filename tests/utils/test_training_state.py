@@ -17,6 +17,8 @@ import pytest
 
 import stowgrad
 from stowgrad import nn, optim, utils
+from stowgrad.saved_tensors import Quantize
+from stowgrad.utils import data as data_sets
 from stowgrad.utils.serialization import load_metadata
 
 
@@ -118,6 +120,220 @@ def test_loading_takes_little_more_than_the_state_itself(tmp_path: Path):
     assert scope.peak_bytes - scope.begin_bytes < states + 2.5 * largest
 
 
+# -- all else that a run depends on ------------------------------------------------------------------------------------
+
+
+class Whole:
+    """A run with a schedule, a shuffled loader with worker threads, a gradient scaler, an average, a generator."""
+
+    def __init__(self) -> None:
+        stowgrad.manual_seed(1)
+        self.model = nn.Sequential(nn.Linear(4, 80), nn.BatchNorm1d(80), nn.ReLU(), nn.Dropout(0.2), nn.Linear(80, 2))
+        self.optimizer = optim.AdamW8bit(self.model.parameters(), lr=0.01, min_8bit_size=100)
+        self.generator = stowgrad.Generator().manual_seed(4)
+        data = data_sets.TensorDataset(stowgrad.linspace(-1, 1, 44).reshape(11, 4))
+        warm_up = optim.lr_scheduler.LinearLR(self.optimizer, 0.1, total_iters=3)
+        steps = optim.lr_scheduler.MultiStepLR(self.optimizer, [2, 5])
+        self.average = optim.swa_utils.AveragedModel(self.model, multi_avg_fn=optim.swa_utils.get_ema_multi_avg_fn(0.9))
+        self.parts: dict[str, Any] = {
+            "scheduler": optim.lr_scheduler.SequentialLR(self.optimizer, [warm_up, steps], [3]),
+            "loader": data_sets.DataLoader(data, 3, shuffle=True, num_workers=2),
+            "scaler": stowgrad.amp.GradScaler("cpu", init_scale=2.0**12, growth_interval=3),
+            "average": self.average,
+            "noise": self.generator,
+        }
+        self.step = 0
+
+    def train(self, until: int, save_at: int = -1, path: Path = Path()) -> list[float]:
+        losses = []
+        scaler, scheduler, loader = (self.parts[name] for name in ("scaler", "scheduler", "loader"))
+        while self.step < until:
+            for (x,) in loader:
+                noise = stowgrad.randn(*x.shape, generator=self.generator)
+                loss = nn.functional.mse_loss(self.model(x + 0.1 * noise), x[:, :2])
+                self.optimizer.zero_grad()
+                scaler.scale(loss).backward()
+                scaler.step(self.optimizer)
+                scaler.update()
+                scheduler.step()
+                self.average.update_parameters(self.model)
+                losses.append(loss.item())
+                self.step += 1
+                if self.step == save_at:
+                    self.save(path)
+                if self.step == until:
+                    break
+        return losses
+
+    def save(self, path: Path) -> None:
+        utils.save_training_state(path, model=self.model, optimizer=self.optimizer, step=self.step, parts=self.parts)
+
+    def load(self, path: Path) -> None:
+        state = utils.load_training_state(path, model=self.model, optimizer=self.optimizer, parts=self.parts)
+        self.step = state.step
+
+    def values(self) -> dict[str, bytes]:
+        state = self.optimizer.state_dict()["state"]
+        values = {f"{n}.{name}": value for n, values in state.items() for name, value in values.items()}
+        values.update(self.model.state_dict())
+        values.update({f"average.{name}": value for name, value in self.average.state_dict().items()})
+        values["noise"] = self.generator.get_state()
+        found = {name: value.numpy().tobytes() for name, value in values.items()}
+        for name in ("scheduler", "scaler"):
+            found[name] = repr(self.parts[name].state_dict()).encode()
+        return found
+
+
+@pytest.mark.parametrize("at", [1, 4, 6, 9])  # in the first epoch of four batches, at its end, in later ones
+def test_all_parts_of_a_run_go_on_bit_for_bit(tmp_path: Path, at: int):
+    run = Whole()
+    expected = run.train(14, at, tmp_path / "x")
+    other = Whole()
+    stowgrad.manual_seed(99)
+    other.train(3)
+    other.load(tmp_path / "x")
+    assert other.train(14) == expected[at:]
+    assert other.values() == run.values()
+
+
+def test_parts_that_refuse_leave_everything_as_it_was(tmp_path: Path):
+    run = Whole()
+    run.train(5)
+    run.save(tmp_path / "x")
+    other = Whole()
+    other.train(2)
+    before = other.values()
+    position = other.parts["loader"].state_dict()
+
+    class Refuses:
+        def state_dict(self) -> dict[str, Any]:
+            return {}
+
+        def load_state_dict(self, state: Any) -> None:
+            raise ValueError("not mine")
+
+    other.parts["scaler"] = Refuses()
+    with pytest.raises(ValueError, match="not mine"):
+        other.load(tmp_path / "x")
+    del before["scaler"]
+    after = other.values()
+    del after["scaler"]
+    assert after == before
+    assert other.parts["loader"].state_dict() == position
+
+
+def test_parts_that_are_not_there(tmp_path: Path):
+    run = Whole()
+    run.save(tmp_path / "x")
+    with pytest.raises(ValueError, match="it has no part 'other'"):
+        utils.load_training_state(tmp_path / "x", model=run.model, parts={"other": run.generator})
+    with pytest.raises(RuntimeError, match=r"the saved parts.average is not this one:\n\tparts.average"):
+        utils.load_training_state(tmp_path / "x", model=run.model, parts={"average": nn.Linear(2, 2)})
+    with pytest.raises(TypeError, match=r"parts.odd.what: object is not JSON serializable"):
+        odd = type("Odd", (), {"state_dict": lambda self: {"what": object()}})()
+        utils.save_training_state(tmp_path / "y", model=run.model, parts={"odd": odd})
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_states_of_any_form_come_back(tmp_path: Path):
+    class Holder:
+        state: Any = None
+
+        def state_dict(self) -> Any:
+            return self.state
+
+        def load_state_dict(self, state: Any) -> None:
+            self.state = state
+
+    one, two = Holder(), Holder()
+    one.state = {
+        "keys": {1: "a", None: 2.5, "$odd": True, "plain": [None, (1, "x")]},
+        "numbers": [float("inf"), np.float32(0.5), np.int64(3), -0.0],
+        "tensors": [stowgrad.arange(3), {"a.b": stowgrad.ones(2), "a": {"b": stowgrad.zeros(1)}}],
+    }
+    model = nn.Linear(1, 1)
+    utils.save_training_state(tmp_path / "x", model=model, parts={"holder": one})
+    utils.load_training_state(tmp_path / "x", model=model, parts={"holder": two})
+    assert two.state["keys"] == one.state["keys"]
+    assert repr(two.state["numbers"]) == "[inf, 0.5, 3, -0.0]"
+    assert repr(two.state["tensors"]) == repr(one.state["tensors"])
+
+
+def test_random_rounding_of_saved_values_goes_on(tmp_path: Path):
+    def made() -> tuple[Any, Any, Any]:
+        stowgrad.manual_seed(0)
+        model = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 1))
+        return model, optim.SGD(model.parameters(), lr=0.1), Quantize(bits=4, min_bytes=0)
+
+    x = stowgrad.linspace(-1, 1, 64 * 64).reshape(64, 64)
+
+    def step(model: Any, optimizer: Any, policy: Any) -> float:
+        with policy:
+            loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return float(loss.item())
+
+    model, optimizer, policy = made()
+    step(model, optimizer, policy)
+    utils.save_training_state(tmp_path / "x", model=model, optimizer=optimizer, parts={"rounding": policy})
+    expected = [step(model, optimizer, policy) for _ in range(3)]
+    for parts in (["rounding"], []):
+        model, optimizer, policy = made()
+        given = dict.fromkeys(parts, policy)
+        utils.load_training_state(tmp_path / "x", model=model, optimizer=optimizer, parts=given)
+        found = [step(model, optimizer, policy) for _ in range(3)]
+        assert (found == expected) == bool(parts)  # without its numbers it rounds as at the start again
+
+
+def test_lbfgs_goes_on(tmp_path: Path):
+    def made() -> tuple[Any, Any]:
+        stowgrad.manual_seed(0)
+        model = nn.Linear(3, 1)
+        return model, optim.LBFGS(model.parameters(), max_iter=3)
+
+    x = stowgrad.linspace(-1, 1, 12).reshape(4, 3)
+
+    def step(model: Any, optimizer: Any) -> float:
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = (model(x) ** 4).sum()
+            loss.backward()
+            return loss
+
+        return float(optimizer.step(closure).item())
+
+    model, optimizer = made()
+    step(model, optimizer)
+    utils.save_training_state(tmp_path / "x", model=model, optimizer=optimizer)
+    expected = [step(model, optimizer) for _ in range(2)]
+    model, optimizer = made()
+    utils.load_training_state(tmp_path / "x", model=model, optimizer=optimizer)
+    assert [step(model, optimizer) for _ in range(2)] == expected
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"step": "x"}', "nothing", "[" * 5000, '{"step": 1, "extra": []}'])
+def test_headers_that_say_something_else(tmp_path: Path, text: str):
+    run = Run()
+    utils.save_training_state(tmp_path / "x", model=run.model)
+    metadata = {**load_metadata(tmp_path / "x"), "state": text, "state_crc32": str(zlib.crc32(text.encode()))}
+    utils.save_file(utils.load_file(tmp_path / "x"), tmp_path / "x", metadata)
+    refused(tmp_path / "x", run, ValueError, "the training state is damaged: its header")
+
+
+def test_states_that_name_no_tensor_of_the_file(tmp_path: Path):
+    run = Run()
+    utils.save_training_state(tmp_path / "x", model=run.model, optimizer=run.optimizer)
+    metadata = load_metadata(tmp_path / "x")
+    for packed in ({"$tensor": "absent"}, {"$tuple": 3}, {"$dict": [[[], 1]]}, {"$what": 1}):
+        state = {**json.loads(metadata["state"]), "optimizer": {"state": packed, "param_groups": []}}
+        text = json.dumps(state)
+        changed = {**metadata, "state": text, "state_crc32": str(zlib.crc32(text.encode()))}
+        utils.save_file(utils.load_file(tmp_path / "x"), tmp_path / "y", changed)
+        refused(tmp_path / "y", run, ValueError, "the training state is damaged")
+
+
 # -- refusals ----------------------------------------------------------------------------------------------------------
 
 
@@ -177,7 +393,7 @@ def test_a_foreign_file(tmp_path: Path):
 def test_another_version(saved: Path):
     metadata = load_metadata(saved)
     utils.save_file(utils.load_file(saved), saved, {**metadata, "version": "7"})
-    refused(saved, Run(), ValueError, "expected version 1 of a training state, got 7")
+    refused(saved, Run(), ValueError, "expected version 2 of a training state, got 7")
 
 
 def test_missing_tensors(saved: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .data import as_tensor, asarray, from_numpy, frombuffer, scalar_tensor, tensor
 from .drawn import rand, rand_like, randint, randint_like, randn, randn_like, randperm
+from .exchanged import from_dlpack, to_dlpack
 from .filled import (
     empty,
     empty_like,
@@ -33,6 +34,7 @@ __all__ = [
     "empty_permuted",
     "empty_strided",
     "eye",
+    "from_dlpack",
     "from_numpy",
     "frombuffer",
     "full",
@@ -57,6 +59,7 @@ __all__ = [
     "set_default_device",
     "strided",
     "tensor",
+    "to_dlpack",
     "zeros",
     "zeros_like",
 ]

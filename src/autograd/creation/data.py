@@ -9,8 +9,10 @@ import numpy as np
 from ...memory import DeviceLike, as_device, storage_for_user
 from ..dispatch import SCALARS
 from ..ops.cast import clone, copy_array_to
-from ..ops.promotion import category, get_default_dtype, is_floating, number_dtype, promote
+from ..ops.promotion import category, get_default_dtype, is_numeric, number_dtype, promote
+from ..protocols import constant
 from ..variable import Variable
+from .exchanged import cuda_array
 from .options import as_dtype, finished, fitting, placed, planned, python_number
 
 _BOOL, _INT64 = np.dtype(np.bool_), np.dtype(np.int64)
@@ -38,6 +40,9 @@ def tensor(
     tensor([1., 2.])
     """
     wanted = None if dtype is None else as_dtype("tensor", dtype)
+    on_cuda = cuda_array(data)
+    if on_cuda is not None:
+        data = constant(on_cuda)
     if isinstance(data, Variable) and device is None:
         device = data._storage.device
     source = values_of(data, wanted)
@@ -60,7 +65,7 @@ def values_of(data: Any, dtype: np.dtype[Any] | None) -> Any:
 
 
 def _check_numeric(array: Any) -> None:
-    if array.dtype.kind not in "biufc" and not is_floating(array.dtype):
+    if not is_numeric(array.dtype):
         raise TypeError(f"can't convert np.ndarray of type {array.dtype}; expected numbers or bools")
 
 
@@ -162,13 +167,19 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Any:
 
 
 def as_tensor(data: Any, dtype: Any = None, device: DeviceLike | None = None) -> Any:
-    """``data`` as a tensor, sharing its memory where that is possible."""
+    """``data`` as a tensor, sharing its memory where that is possible.
+
+    So it is for arrays of NumPy and CuPy, and for what has the array interface of either.
+    """
     if isinstance(data, Variable):
         result: Any = data
     elif isinstance(data, np.ndarray):
         result = from_numpy(data)
     else:
-        return tensor(data, dtype=dtype, device=device)
+        on_cuda = cuda_array(data)
+        if on_cuda is None:
+            return tensor(data, dtype=dtype, device=device)
+        result = constant(on_cuda)
     return result.to(dtype=dtype, device=device)
 
 
@@ -188,6 +199,9 @@ def asarray(
     Raises:
         ValueError: if memory can't be shared and must not be copied.
     """
+    on_cuda = cuda_array(obj)
+    if on_cuda is not None:
+        obj = constant(on_cuda)
     if isinstance(obj, Variable | np.ndarray):
         result: Any = obj if isinstance(obj, Variable) else from_numpy(obj)
         wanted = result.dtype if dtype is None else as_dtype("asarray", dtype)

@@ -10,7 +10,7 @@ from ...kernels import backend
 from ...memory import META
 from .. import inplace
 from ..ops.promotion import category
-from ..random import Generator, default_generator
+from ..random import Generator, chosen
 from .filled import like
 from .options import Options, delivered, finished, leased, like_out, planned, sizes
 
@@ -122,7 +122,7 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, **o
     """
     plan = planned("randperm", options if out is None else like_out(out, options), _INT64)
     (count,) = sizes("randperm", (n,))
-    source = default_generator() if generator is None else generator
+    source = chosen(generator)
     key, counter = source.take(backend("cpu").counter_steps(max(count, 1)))
     made = leased((count,), plan)
     if plan.device is not META:

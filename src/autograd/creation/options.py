@@ -15,7 +15,7 @@ from ...memory import CPU, META, Device, as_device, pool
 from ...saved_tensors.state import current
 from .. import inplace
 from ..dispatch import SCALARS
-from ..ops.promotion import category, get_default_dtype
+from ..ops.promotion import category, get_default_dtype, is_numeric
 from ..variable import Variable
 
 
@@ -83,10 +83,8 @@ def as_dtype(name: str, dtype: Any) -> np.dtype[Any]:
             raise TypeError(
                 f"{name}(): argument 'dtype' must be a dtype, like stowgrad.float32, got {dtype!r}"
             ) from None
-    try:
-        category(found)
-    except TypeError:
-        raise TypeError(f"{name}(): argument 'dtype' must be a dtype of numbers or bools, got {found}") from None
+    if not is_numeric(found):
+        raise TypeError(f"{name}(): argument 'dtype' must be a dtype of numbers or bools, got {found}")
     return found
 
 

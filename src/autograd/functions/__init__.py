@@ -17,6 +17,7 @@ from .elementwise import *
 from .exponential import *
 from .extremes import *
 from .fused import *
+from .in_place import *
 from .index import *
 from .integer import *
 from .join import *

@@ -11,6 +11,7 @@ from ..ops.cast import to_dtype
 from ..ops.elementwise import abs, add, mul, sub
 from ..ops.promotion import category, get_default_dtype
 from ..out import into
+from ..queries import check_tensors as _check_tensors
 from ..variable import Variable
 
 __all__ = [
@@ -133,7 +134,12 @@ def signbit(input: Any, *, out: Any = None) -> Any:
 
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Any:
-    """0 for negative elements, 1 for positive ones, ``values`` at 0. It has no derivative."""
+    """0 for negative elements, 1 for positive ones, ``values`` at 0. It has no derivative.
+
+    Raises:
+        TypeError: if one of the two is no tensor.
+    """
+    _check_tensors("heaviside", input=input, values=values)
     return ops.heaviside(input, values) if out is None else into(out, ops.heaviside, input, values)
 
 
@@ -158,6 +164,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
     Raises:
         RuntimeError: for different dtypes, and for negative tolerances.
     """
+    _check_tensors("isclose", input=input, other=other)
     if input._array.dtype != other._array.dtype:
         raise RuntimeError(
             f"isclose: {input._array.dtype} did not match {other._array.dtype}; convert one of them first"

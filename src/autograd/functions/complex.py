@@ -10,7 +10,8 @@ from ..ops import polar as polar_ops
 from ..ops.elementwise import eq
 from ..ops.pointwise import zeros_like
 from ..out import into
-from ..variable import Variable
+from ..queries import check_tensors as _check_tensors
+from ..queries import dtype_of as _dtype_of
 
 __all__ = [
     "angle",
@@ -125,14 +126,8 @@ def isreal(input: Any) -> Any:
 
 
 def is_complex(input: Any) -> builtins.bool:
-    """Whether the dtype is a complex one."""
-    return builtins.bool(input._array.dtype.kind == "c")
-
-
-def _check_tensors(name: str, **arguments: Any) -> None:
-    for argument, value in arguments.items():
-        if not isinstance(value, Variable):
-            raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(value).__name__}")
+    """Whether the dtype (a tensor's, or given as it is) is a complex one."""
+    return builtins.bool(_dtype_of("is_complex", input).kind == "c")
 
 
 def _check_out(name: str, first: Any, second: Any, out: Any) -> None:

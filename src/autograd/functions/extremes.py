@@ -6,6 +6,7 @@ from typing import Any
 
 from ..ops import extremes as ops
 from ..out import into
+from ..queries import check_tensors as _check_tensors
 from .complex import view_as_complex, view_as_real
 
 __all__ = [
@@ -69,11 +70,13 @@ def bounded(min: Any, max: Any) -> Any:
 
 def clamp_min(input: Any, min: Any, *, out: Any = None) -> Any:
     """Elements that are not smaller than ``min``, a number or a tensor."""
+    _check_tensors("clamp_min", input=input)
     return clamp(input, min, None, out=out)
 
 
 def clamp_max(input: Any, max: Any, *, out: Any = None) -> Any:
     """Elements that are not larger than ``max``, a number or a tensor."""
+    _check_tensors("clamp_max", input=input)
     return clamp(input, None, max, out=out)
 
 

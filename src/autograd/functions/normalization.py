@@ -87,7 +87,12 @@ def batch_norm(
         result = input.clone()
         result = result if weight is None else mul(result, weight[:1])
         return result if bias is None else add(result, bias[:1])
-    return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    _check_running(input, running_mean, running_var, training)
+    if not training:
+        return channels.batch_norm_given(input, weight, bias, running_mean, running_var, eps)[0]
+    result, mu, variance = channels.batch_norm(input, weight, bias, eps)
+    _update(running_mean, running_var, mu, variance, input._array.size // max(mu._array.size, 1), momentum)
+    return result
 
 
 def native_batch_norm(
@@ -112,10 +117,9 @@ def native_batch_norm(
         result = channels.batch_norm_given(input, weight, bias, running_mean, running_var, eps)[0]
         return result, result.detach().reshape(-1)[:0], result.detach().reshape(-1)[:0]
     result, mu, variance = channels.batch_norm(input, weight, bias, eps)
+    _update(running_mean, running_var, mu, variance, input._array.size // max(mu._array.size, 1), momentum)
     with no_grad():
-        mu, variance = mu.detach(), variance.detach()
-        _update(running_mean, running_var, mu, variance, input.numel() // max(mu.numel(), 1), momentum)
-        return result, mu, rsqrt(add(variance, float(eps)))
+        return result, mu.detach(), rsqrt(add(variance.detach(), float(eps)))
 
 
 def _check_running(input: Any, running_mean: Any, running_var: Any, training: bool) -> None:
@@ -129,15 +133,19 @@ def _check_running(input: Any, running_mean: Any, running_var: Any, training: bo
 
 def _update(running_mean: Any, running_var: Any, mu: Any, variance: Any, count: int, momentum: float) -> None:
     """Move the running statistics towards those of a batch; the variance towards the unbiased one."""
-    update_state(lambda: _move(running_mean, running_var, mu, variance, count, momentum))
+    if running_mean is None and running_var is None:
+        return
+    with no_grad():
+        mu, variance = mu.detach(), variance.detach()
+        update_state(lambda: _move(running_mean, running_var, mu, variance, count, momentum))
 
 
 def _move(running_mean: Any, running_var: Any, mu: Any, variance: Any, count: int, momentum: float) -> None:
     unbiased = count / (count - 1) if count != 1 else float("nan")
-    steps = [(running_mean, mul(mu, momentum)), (running_var, mul(variance, unbiased * momentum))]  # before any moves
+    moves = [(running_mean, mu, momentum), (running_var, variance, unbiased * momentum)]
+    steps = [(running, mul(found, share)) for running, found, share in moves if running is not None]  # before any moves
     for running, step in steps:
-        if running is not None:
-            running.mul_(1 - momentum).add_(step)
+        running.mul_(1 - momentum).add_(step)
 
 
 def group_norm(

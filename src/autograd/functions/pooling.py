@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, TypeAlias
 
 from ..ops import pooling as ops
@@ -120,12 +121,12 @@ def spatial(name: str, dims: int, input: Any) -> tuple[int, ...]:
 
     Raises:
         TypeError: if it is no tensor.
-        RuntimeError: if it has other than ``dims`` + 1 or ``dims`` + 2 dimensions, or one but the first is empty.
+        RuntimeError: if it has other than ``dims`` + 1 or ``dims`` + 2 dimensions, or no channels or places.
     """
     if not hasattr(input, "_array"):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     shape: tuple[int, ...] = input._array.shape
-    if len(shape) not in (dims + 1, dims + 2) or 0 in shape[len(shape) - dims - (len(shape) == dims + 2) :]:
+    if len(shape) not in (dims + 1, dims + 2) or 0 in shape[-dims - 1 :]:
         raise RuntimeError(
             f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input,"
             f" but got: {list(shape)}"
@@ -133,6 +134,7 @@ def spatial(name: str, dims: int, input: Any) -> tuple[int, ...]:
     return shape[-dims:]
 
 
+@functools.lru_cache(maxsize=128)
 def counts(
     name: str,
     size: tuple[int, ...],

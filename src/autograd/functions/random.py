@@ -18,7 +18,7 @@ from ..ops.promotion import category, get_default_dtype
 from ..ops.reduce import sum
 from ..ops.shape import zeros_of
 from ..out import into
-from ..random import Generator, default_generator
+from ..random import Generator, chosen
 from ..record import broadcast_shapes
 from ..variable import Variable
 from .scan import cumsum
@@ -188,7 +188,7 @@ def _sample_dirichlet(input: Any, generator: Generator | None = None) -> Any:
 
 def _place(like: Any, generator: Generator | None) -> tuple[int, int]:
     """Where in a random stream the numbers for a tensor begin."""
-    source = default_generator() if generator is None else generator
+    source = chosen(generator)
     return source.take(backend("cpu").counter_steps(like._array.size))
 
 

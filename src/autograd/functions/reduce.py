@@ -24,6 +24,7 @@ from ..ops.shape import reshape as _reshape
 from ..ops.sum_to import sum_to as _sum_to
 from ..ops.view import diagonal as _diagonal
 from ..out import into
+from ..queries import check_tensors as _check_tensors
 
 __all__ = [
     "all",
@@ -136,6 +137,7 @@ def _extreme(
 ) -> Any:
     if hasattr(dim, "_array"):
         dim, other = None, dim
+    _check_tensors(along.name, input=input)
     if other is not None:
         return of_two(input, other) if out is None else into(out, of_two, input, other)
     if dim is None:

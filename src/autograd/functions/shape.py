@@ -154,7 +154,16 @@ def unsqueeze(input: Any, dim: int) -> Any:
 
 def squeeze(input: Any, dim: int | Sequence[int] | None = None) -> Any:
     """A dimension of size 1, several, or all of them left out: a view. Dimensions of another size stay."""
-    sizes = input._array.shape
+    return view_ops.squeeze(input, squeezed_dims(input._array.shape, dim))
+
+
+def squeezed_dims(sizes: tuple[int, ...], dim: int | Sequence[int] | None) -> tuple[int, ...]:
+    """The dimensions of size 1 among those that are named.
+
+    Raises:
+        IndexError: for one that does not exist.
+        RuntimeError: for one that is named twice.
+    """
     if dim is None:
         named = list(range(len(sizes)))
     else:
@@ -162,7 +171,7 @@ def squeeze(input: Any, dim: int | Sequence[int] | None = None) -> Any:
         named = [normalize_dim("squeeze", part, len(sizes)) for part in given]
         if len(set(named)) != len(named):
             raise RuntimeError(f"squeeze: dim {dim} appears multiple times in the list of dims")
-    return view_ops.squeeze(input, tuple(part for part, size in enumerate(sizes) if size == 1 and part in named))
+    return tuple(part for part, size in enumerate(sizes) if size == 1 and part in named)
 
 
 def broadcast_to(input: Any, shape: Sequence[int]) -> Any:

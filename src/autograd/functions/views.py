@@ -85,6 +85,22 @@ def as_strided(input: Any, size: Sequence[int], stride: Sequence[int], storage_o
     return strided_ops.strided_tensor(input, tuple(size), tuple(stride), storage_offset)
 
 
+def fill_diagonal(x: Any, value: Any, wrap: bool) -> None:
+    """Set the main diagonal of a tensor: see `Tensor.fill_diagonal_`."""
+    sizes = x._array.shape
+    if len(sizes) < 2:
+        raise RuntimeError("fill_diagonal_: dimensions must larger than 1")
+    if len(sizes) > 2 and len(set(sizes)) > 1:
+        raise RuntimeError(f"fill_diagonal_: all dimensions of input must be of equal length, got {list(sizes)}")
+    height, width = sizes[:2]
+    if len(sizes) > 2:
+        as_strided(x, (height,), (sum(x.stride()),)).fill_(value)
+        return
+    diagonal(x).fill_(value)
+    if wrap and height > width + 1:
+        fill_diagonal(x[width + 1 :], value, wrap)
+
+
 # -- copies with a part replaced ---------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from .elementary import ElementaryMethods
 from .elementwise import ElementwiseMethods
 from .index import IndexMethods
 from .linalg import LinalgMethods
+from .looks import InPlaceViewMethods
 from .operators import Operators
 from .queries import QueryMethods
 from .random import RandomMethods
@@ -25,6 +26,7 @@ __all__ = [
     "CreationMethods",
     "ElementaryMethods",
     "ElementwiseMethods",
+    "InPlaceViewMethods",
     "IndexMethods",
     "LinalgMethods",
     "Operators",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from .. import inplace
 from ..functions import elementwise as functions
+from ..mapped import map_
 from ..ops import elementwise as ops
 from .comparison import ComparisonMethods
 from .elementary import ElementaryMethods
@@ -112,6 +114,23 @@ class ElementwiseMethods(ElementaryMethods, ComparisonMethods, SpecialMethods):
     def zero_(self) -> Self:
         """Set all elements to 0."""
         return inplace.fill_(self, 0, "zero")  # type: ignore[no-any-return]
+
+    def apply_(self, callable: Callable[[Any], Any]) -> Self:
+        """Replace each element by what a function of Python numbers makes of it: slow, and without a gradient.
+
+        Raises:
+            RuntimeError: for a tensor that requires grad.
+            TypeError: for one that is not on the CPU.
+        """
+        return map_("apply_", self, callable)  # type: ignore[no-any-return]
+
+    def map_(self, tensor: Any, callable: Callable[[Any, Any], Any]) -> Self:
+        """Replace each element by ``callable(element, element of the other tensor)``: see `apply_`."""
+        return map_("map_", self, callable, tensor)  # type: ignore[no-any-return]
+
+    def map2_(self, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Self:
+        """Replace each element by ``callable(element, element of x, element of y)``: see `apply_`."""
+        return map_("map2_", self, callable, x, y)  # type: ignore[no-any-return]
 
     def masked_fill_(self, mask: Any, value: Any) -> Self:
         """Set the elements where ``mask`` is true to a number or a tensor of no dimension."""

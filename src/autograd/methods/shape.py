@@ -152,6 +152,18 @@ class ShapeMethods:
         """Set the elements below a diagonal to 0."""
         return inplace.op_(arrange_ops.triu, 0, self, diagonal)  # type: ignore[no-any-return]
 
+    def fill_diagonal_(self, fill_value: float, wrap: bool = False) -> Self:
+        """Set the elements of the main diagonal, those with the same number along all dimensions.
+
+        Args:
+            wrap: whether, of a matrix with more rows, the diagonal begins anew below its end, a row left out between.
+
+        Raises:
+            RuntimeError: for a vector, and for more than two dimensions that are not of one size.
+        """
+        view_functions.fill_diagonal(self, fill_value, wrap)
+        return self
+
     @property
     def T(self) -> Any:  # PyTorch's name
         """The dimensions in reverse order: a view."""

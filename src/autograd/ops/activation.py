@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ..dispatch import Op
 from ..record import Do, Slot, Spec
+from ..whole import apply_alone
 from .elementwise import add, exp, mul, square, sub
+from .marks import keep_by_bits
 from .pointwise import Unary
 from .promotion import check_floating
 
 _SELF = Slot("self", 0)
 _RESULT = Slot("result", 0, output=True)
+# Beside a small array a Python number takes as long as two steps, an array without dimensions as long as a number of C.
+_ONE = {np.dtype(dtype): np.ones((), dtype) for dtype in (np.float32, np.float64)}
 
 
 class FusedBackward(Op):
@@ -39,9 +43,9 @@ class TanhBackward(FusedBackward):
     name = "tanh_backward"
 
     def small(self, grad: Any, y: Any) -> Any:
-        lost = grad * y  # grad - grad * y**2: a Python number among the operands would take as long as two steps
-        np.multiply(lost, y, lost)
-        return np.subtract(grad, lost, lost)
+        slope = y * y
+        np.subtract(_ONE[y.dtype], slope, slope)
+        return np.multiply(slope, grad, slope)
 
 
 class Tanh(Unary):
@@ -61,15 +65,23 @@ class Tanh(Unary):
         return (do(mul, grads[0], do(sub, 1.0, do(square, saved[0]))),)
 
 
+def _small_sigmoid(x: Any, order: Literal["K", "C"] = "K") -> Any:
+    with np.errstate(over="ignore"):  # far left exp(-x) is infinite and its reciprocal the right 0
+        y = np.negative(x, order=order)
+        np.exp(y, y)
+    np.add(y, 1, y)
+    return np.reciprocal(y, y)
+
+
 class SigmoidBackward(FusedBackward):
     """``grad * y * (1 - y)``."""
 
     name = "sigmoid_backward"
 
     def small(self, grad: Any, y: Any) -> Any:
-        through = grad * y
-        lost = through * y
-        return np.subtract(through, lost, lost)
+        slope = np.subtract(_ONE[y.dtype], y)
+        np.multiply(slope, y, slope)
+        return np.multiply(slope, grad, slope)
 
 
 class Sigmoid(Unary):
@@ -78,6 +90,7 @@ class Sigmoid(Unary):
     name = "sigmoid"
     saves = (_RESULT,)
     complex_saved = "conjugated"
+    small = staticmethod(_small_sigmoid)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         if grads[0].dtype.kind == "c":
@@ -94,6 +107,14 @@ class SiluBackward(FusedBackward):
 
     name = "silu_backward"
 
+    def small(self, grad: Any, x: Any) -> Any:
+        y = _small_sigmoid(x)
+        slope = 1 - y
+        np.multiply(slope, x, slope)
+        np.add(slope, 1, slope)
+        np.multiply(slope, y, slope)
+        return np.multiply(slope, grad, slope)
+
 
 class Silu(Unary):
     """``x * sigmoid(x)``."""
@@ -102,6 +123,13 @@ class Silu(Unary):
     to_float = False
     lowest = 2
     saves = (_SELF,)
+
+    def small(self, x: Any, order: Literal["K", "C"] = "K") -> Any:
+        with np.errstate(over="ignore", invalid="ignore"):
+            y = np.negative(x, order=order)
+            np.exp(y, y)
+            np.add(y, 1, y)
+            return np.divide(x, y, y)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(silu_backward, grads[0], saved[0]),)
@@ -118,6 +146,9 @@ class ReluBackward(FusedBackward):
 
     name = "relu_backward"
 
+    def small(self, grad: Any, bits: Any) -> Any:
+        return keep_by_bits(grad, bits)
+
 
 class Relu(Op):
     """``max(x, 0)``; one bit an element is saved."""
@@ -125,6 +156,13 @@ class Relu(Op):
     name = "relu"
     auxiliary = 1
     saves = (Slot("mask", 1, output=True),)
+
+    def __call__(self, x: Any) -> Any:
+        return apply_alone(self, x)
+
+    def small_marked(self, x: Any) -> tuple[Any, ...]:
+        out = np.maximum(x, 0, order="C")
+        return out, np.packbits(out != 0)  # of NaN too
 
     def infer(self, x: Any) -> tuple[Spec, ...]:
         if x.dtype == bool:
@@ -175,6 +213,9 @@ class Gelu(Op):
 
     name = "gelu"
     saves = (_SELF,)
+
+    def __call__(self, x: Any, approximate: str) -> Any:
+        return apply_alone(self, x, approximate)
 
     def infer(self, x: Any, approximate: str) -> tuple[Spec, ...]:
         if approximate not in ("none", "tanh"):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
+from ..whole import apply_alone
 from .activation import FusedBackward, sigmoid, tanh
 from .elementwise import abs, add, exp, ge, gt, le, mul, reciprocal, square, sub, where
 from .promotion import category, check_floating
@@ -27,7 +30,7 @@ class Curve(Op):
     keywords: tuple[str, ...] = ()
 
     def __call__(self, x: Any, *numbers: float) -> Any:
-        return apply(self, x, *[float(number) for number in numbers])
+        return apply_alone(self, x, *[float(number) for number in numbers])
 
     def infer(self, x: Any, *numbers: float) -> tuple[Spec, ...]:
         check_floating(self.name, x.dtype)
@@ -70,6 +73,13 @@ class Elu(Curve):
     saves = (_RESULT,)
     keywords = ("alpha", "scale", "input_scale")
 
+    def small(self, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+        low, high = np.minimum(x, 0, order="C"), np.maximum(x, 0)
+        np.expm1(low if input_scale == 1 else np.multiply(low, input_scale, low), low)
+        if alpha * scale != 1:
+            np.multiply(low, alpha * scale, low)
+        return np.add(low, high if scale == 1 else np.multiply(high, scale, high), low)
+
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         _check_sign(*node.op_attrs)
         return super().backward(do, node, saved, *grads)
@@ -94,12 +104,28 @@ class EluBackward(_CurveBackward):
     name = "elu_backward"
     names = Elu.keywords
 
+    def small(self, grad: Any, y: Any, alpha: float, scale: float, input_scale: float) -> Any:
+        slope = y + alpha * scale
+        if input_scale != 1:
+            np.multiply(slope, input_scale, slope)
+        np.copyto(slope, scale, where=np.logical_not(y <= 0))
+        return np.multiply(slope, grad, slope)
+
 
 class Softplus(Curve):
     """``log(1 + exp(beta * x)) / beta``, and ``x`` itself where ``beta * x`` is above a threshold."""
 
     name = "softplus"
     keywords = ("beta", "threshold")
+
+    def small(self, x: Any, beta: float, threshold: float) -> Any:
+        scaled = np.multiply(x, beta, order="C")
+        high, straight = np.maximum(scaled, 0), scaled > threshold
+        np.negative(np.absolute(scaled, scaled), scaled)
+        np.add(np.log1p(np.exp(scaled, scaled), scaled), high, scaled)
+        np.multiply(scaled, 1 / beta, scaled)
+        np.copyto(scaled, x, where=straight)
+        return scaled
 
     def slope(self, do: Do, saved: Any, *numbers: float) -> Any:
         beta, threshold = numbers
@@ -112,6 +138,15 @@ class SoftplusBackward(_CurveBackward):
 
     name = "softplus_backward"
     names = Softplus.keywords
+
+    def small(self, grad: Any, x: Any, beta: float, threshold: float) -> Any:
+        odds = x * -beta
+        straight = odds < -threshold
+        with np.errstate(over="ignore"):
+            np.exp(odds, odds)
+        np.add(odds, 1, odds)
+        np.copyto(odds, 1, where=straight)
+        return np.divide(grad, odds, odds)
 
 
 class LogSigmoid(Curve):

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from ...kernels import backend
-from ..dispatch import Op, apply
-from ..random import Generator, default_generator
+from ..dispatch import Op
+from ..random import Generator, chosen
 from ..record import Do, Slot, Spec
+from ..whole import apply_alone
+from .marks import bools_of, keep_by_bits
 from .promotion import category, check_floating
 
 _MASK = Slot("mask", 1, output=True)
@@ -21,6 +23,12 @@ class MaskedSlope(Op):
     name = "masked_slope"
     inputs = 2
     saves = (Slot("mask", 1),)
+
+    def small(self, grad: Any, bits: Any, inside: float, outside: float) -> Any:
+        if outside == 0:
+            return keep_by_bits(grad if inside == 1 else grad * inside, bits)
+        slopes = np.where(bools_of(bits, grad), inside, outside).astype(grad.dtype)
+        return np.multiply(grad, slopes, slopes)
 
     def infer(self, grad: Any, mask: Any, inside: float, outside: float) -> tuple[Spec, ...]:
         return ((grad.shape, grad.dtype),)
@@ -46,7 +54,7 @@ class Lines(Op):
     integers = False
 
     def __call__(self, x: Any, *numbers: float) -> Any:
-        return apply(self, x, *[float(number) for number in numbers])
+        return apply_alone(self, x, *[float(number) for number in numbers])
 
     def infer(self, x: Any, *numbers: float) -> tuple[Spec, ...]:
         if not self.integers or category(x.dtype) in (0, 3):
@@ -118,6 +126,12 @@ class LeakyRelu(Lines):
     name = "leaky_relu"
     keywords = ("slope",)
 
+    def small_marked(self, x: Any, slope: float) -> tuple[Any, ...]:
+        keep = np.greater(x, 0)
+        out = np.multiply(x, slope, order="C")
+        np.copyto(out, x, where=keep)
+        return out, np.packbits(keep)
+
     def slopes(self, *numbers: float) -> tuple[float, float]:
         return 1.0, numbers[0]
 
@@ -173,7 +187,7 @@ class RreluSlope(Op):
 
 def drawn(size: int, generator: Generator | None) -> tuple[int, int]:
     """Key and counter for a draw of as many elements."""
-    source = default_generator() if generator is None else generator
+    source = chosen(generator)
     return source.take(backend("cpu").counter_steps(size))
 
 

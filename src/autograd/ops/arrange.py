@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from ..dispatch import Op
+from ..placed import Placed
 from ..record import Do, Spec
+from ..whole import apply_alone
 from .reduce import sum as sum_of
 from .shape import index, reshape
 
+Index: TypeAlias = tuple[slice, ...]
 
-class Flip(Op):
+
+class _Moved(Op):
+    """An op on one tensor and attributes."""
+
+    def __call__(self, x: Any, *attrs: Any) -> Any:
+        return apply_alone(self, x, *attrs)
+
+
+class Flip(_Moved):
     """Some dimensions in reverse order."""
 
     name = "flip"
@@ -26,33 +40,47 @@ class Flip(Op):
         return (do(flip, grads[0], *node.op_attrs),)
 
 
-class Roll(Op):
+class Roll(_Moved):
     """Elements shifted along dimensions; what leaves at an end comes in at the other.
 
     Called with pairs of a dimension and a shift from 0 up to its size.
     """
 
     name = "roll"
+    scatters = True
 
     def infer(self, x: Any, shifts: tuple[tuple[int, int], ...]) -> tuple[Spec, ...]:
         return ((x.shape, x.dtype),)
 
     def kernel(self, k: Any, x: Any, shifts: tuple[tuple[int, int], ...], out: Any) -> None:
-        halves = [((slice(shift, None), slice(-shift)), (slice(shift), slice(-shift, None))) for _, shift in shifts]
-        for chosen in itertools.product(*halves):
-            target, source = [slice(None)] * x.ndim, [slice(None)] * x.ndim
-            for (dim, _), (to, where) in zip(shifts, chosen, strict=True):
-                target[dim], source[dim] = to, where
-            k.copy(x[tuple(source)], out[tuple(target)])
+        for target, source in _rolled_parts(x.ndim, shifts):
+            k.copy(x[source], out[target])
 
     def attrs(self, x: Any, shifts: tuple[tuple[int, int], ...]) -> Any:
         return tuple((dim, x.shape[dim] - shift) for dim, shift in shifts)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        (grad,) = grads
+        return (Placed(grad, grad.shape, _rolled_parts(grad.ndim, node.op_attrs), covers=True),)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(roll, grads[0], node.op_attrs),)
 
 
-class Repeat(Op):
+@functools.lru_cache(maxsize=64)
+def _rolled_parts(ndim: int, shifts: tuple[tuple[int, int], ...]) -> tuple[tuple[Index, Index], ...]:
+    """Which parts of a rolled array are which parts of the original, as pairs of indices."""
+    halves = [((slice(shift, None), slice(-shift)), (slice(shift), slice(-shift, None))) for _, shift in shifts]
+    pairs = []
+    for chosen in itertools.product(*halves):
+        target, source = [slice(None)] * ndim, [slice(None)] * ndim
+        for (dim, _), (to, where) in zip(shifts, chosen, strict=True):
+            target[dim], source[dim] = to, where
+        pairs.append((tuple(target), tuple(source)))
+    return tuple(pairs)
+
+
+class Repeat(_Moved):
     """The whole, repeated along each dimension; called with as many counts as there are dimensions."""
 
     name = "repeat"
@@ -77,7 +105,7 @@ class Repeat(Op):
         return (do(sum_of, apart, tuple(range(0, 2 * len(shape), 2)), False),)
 
 
-class RepeatEach(Op):
+class RepeatEach(_Moved):
     """Each element repeated in its place along a dimension."""
 
     name = "repeat_interleave"
@@ -98,10 +126,14 @@ class RepeatEach(Op):
         return (do(sum_of, do(reshape, grads[0], (*shape[: dim + 1], count, *shape[dim + 1 :])), (dim + 1,), False),)
 
 
-class Triangle(Op):
+class Triangle(_Moved):
     """Zeros on one side of a diagonal of the last two dimensions."""
 
     upper = False
+
+    def small(self, x: Any, diagonal: int) -> Any:
+        self.infer(x, diagonal)  # at least two dimensions
+        return np.where(_triangle(*x.shape[-2:], diagonal, self.upper), x, x.dtype.type(0))
 
     def infer(self, x: Any, diagonal: int) -> tuple[Spec, ...]:
         if x.ndim < 2:
@@ -113,6 +145,13 @@ class Triangle(Op):
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(self, grads[0], *node.op_attrs),)
+
+
+@functools.lru_cache(maxsize=64)
+def _triangle(rows: int, columns: int, diagonal: int, upper: bool) -> Any:
+    """Which elements of a small matrix stay."""
+    below = np.tri(rows, columns, diagonal - upper, dtype=np.bool_)
+    return ~below if upper else below
 
 
 class Tril(Triangle):
@@ -131,7 +170,7 @@ class Triu(Triangle):
 # -- padding -----------------------------------------------------------------------------------------------------------
 
 
-class ConstantPad(Op):
+class ConstantPad(_Moved):
     """Dimensions made longer with a number, or shorter, at both ends.
 
     Called with a pair for each dimension: how many elements come before and behind; negative ones leave elements out.
@@ -166,7 +205,7 @@ class ConstantPad(Op):
         return (do(index, grad, tuple(slice(a, size - b) for size, (a, b) in zip(shape, pads, strict=True))),)
 
 
-class PadEdges(Op):
+class PadEdges(_Moved):
     """Dimensions made longer with copies of their own elements.
 
     Called with, for some dimensions, how many elements come before and behind, and with the mode: ``"reflect"``,

@@ -10,7 +10,7 @@ import numpy as np
 from ...kernels import backend
 from ...memory import META
 from ..dispatch import Op, apply
-from ..random import Generator, default_generator
+from ..random import Generator, chosen
 from ..record import Do, Slot, Spec
 from .cast import constant
 from .elementwise import add, mul, where
@@ -58,7 +58,7 @@ class Attention(Op):
     ) -> Any:
         key = counter = 0
         if p > 0.0 and q._array.ndim == k._array.ndim == 4:
-            source = default_generator() if generator is None else generator
+            source = chosen(generator)
             key, counter = source.take(backend("cpu").attention_counter_steps(*q._array.shape[:3], k._array.shape[2]))
         return apply(self, q, k, v, mask, causal, scale, float(p), key, counter)
 

@@ -1,10 +1,12 @@
 """Which elements a result of pooling or interpolation reads along one axis, and with which weights.
 
-A rule is a few numbers, which a node may keep; its `Taps` are made when they are needed.
+A rule is a few numbers, which a node may keep; its `Taps` are made when they are needed, and remembered for the rules
+used last.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -153,3 +155,9 @@ def _cubic(x: Array, a: float) -> Array:
 
 
 Rule: TypeAlias = Windows | Adaptive | Interpolated
+
+
+@functools.lru_cache(maxsize=64, typed=True)
+def taps_of(rule: Rule, backwards: bool) -> Taps:
+    """The map of a rule, or the reverse of it."""
+    return rule.taps().reversed() if backwards else rule.taps()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, TypeAlias
 
 from ..dispatch import Op, apply
@@ -10,6 +11,8 @@ from .reduce import sum
 from .shape import reshape
 
 Numbers: TypeAlias = tuple[int, ...]
+# Of input, weight and bias.
+Shapes: TypeAlias = tuple[Numbers, Numbers, Numbers | None]
 
 
 class Convolution(Op):
@@ -96,6 +99,8 @@ def numbers(name: str, argument: str, value: Any, dims: int, least: int | None =
         RuntimeError: if there are too many or too few, or one is below ``least``.
         TypeError: if they are no whole numbers.
     """
+    if type(value) is int and (least is None or value >= least):
+        return (value,) * dims
     given = (value,) if not isinstance(value, tuple | list) else tuple(value)
     if not all(hasattr(number, "__index__") and not isinstance(number, bool) for number in given):
         raise TypeError(f"{name}(): argument '{argument}' must be tuple of ints, not {value!r}")
@@ -119,8 +124,20 @@ def convolve(name: str, dims: int, x: Any, weight: Any, bias: Any, *args: Any) -
     """
     stride, padding, dilation, groups = args
     stride, dilation = numbers(name, "stride", stride, dims, 1), numbers(name, "dilation", dilation, dims, 1)
-    _check(name, dims, x, weight, bias, groups, transposed=False)
-    size, kernel = x._array.shape[-dims:], weight._array.shape[2:]
+    shapes = _checked_shapes(name, x, weight, bias)
+    if not isinstance(padding, str):
+        padding = numbers(name, "padding", padding, dims, 0)
+    before, count = _windows(name, dims, shapes, groups, stride, padding, dilation)
+    return _batched(x, weight, bias, dims, stride, before, dilation, False, count, groups)
+
+
+@functools.lru_cache(maxsize=128)
+def _windows(
+    name: str, dims: int, shapes: Shapes, groups: int, stride: Numbers, padding: Numbers | str, dilation: Numbers
+) -> tuple[Numbers, Numbers]:
+    """The padding before the first element, and the number of windows along each dimension."""
+    _check(name, dims, shapes, groups, transposed=False)
+    size, kernel = shapes[0][-dims:], shapes[1][2:]
     spread = tuple(step * (places - 1) for step, places in zip(dilation, kernel, strict=True))
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
@@ -130,7 +147,7 @@ def convolve(name: str, dims: int, x: Any, weight: Any, bias: Any, *args: Any) -
         total = spread if padding == "same" else (0,) * dims
         before = tuple(both // 2 for both in total)
     else:
-        before = numbers(name, "padding", padding, dims, 0)
+        before = padding
         total = tuple(2 * pad for pad in before)
     padded = tuple(length + both for length, both in zip(size, total, strict=True))
     if any(length < reach + 1 for length, reach in zip(padded, spread, strict=True)):
@@ -138,8 +155,9 @@ def convolve(name: str, dims: int, x: Any, weight: Any, bias: Any, *args: Any) -
             f"{name}: Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(kernel)})"
             f" with dilation ({_times(dilation)}). Kernel size can't be greater than actual input size"
         )
-    count = tuple((length - reach - 1) // step + 1 for length, reach, step in zip(padded, spread, stride, strict=True))
-    return _batched(x, weight, bias, dims, stride, before, dilation, False, count, groups)
+    return before, tuple(
+        (length - reach - 1) // step + 1 for length, reach, step in zip(padded, spread, stride, strict=True)
+    )
 
 
 def convolve_transposed(name: str, dims: int, x: Any, weight: Any, bias: Any, *args: Any) -> Any:
@@ -151,8 +169,25 @@ def convolve_transposed(name: str, dims: int, x: Any, weight: Any, bias: Any, *a
     stride, padding, extra, groups, dilation = args
     stride, dilation = numbers(name, "stride", stride, dims, 1), numbers(name, "dilation", dilation, dims, 1)
     padding, extra = numbers(name, "padding", padding, dims, 0), numbers(name, "output_padding", extra, dims, 0)
-    _check(name, dims, x, weight, bias, groups, transposed=True)
-    size, kernel = x._array.shape[-dims:], weight._array.shape[2:]
+    shapes = _checked_shapes(name, x, weight, bias)
+    result = _reversed_size(name, dims, shapes, groups, stride, padding, extra, dilation)
+    return _batched(x, weight, bias, dims, stride, padding, dilation, True, result, groups)
+
+
+@functools.lru_cache(maxsize=128)
+def _reversed_size(
+    name: str,
+    dims: int,
+    shapes: Shapes,
+    groups: int,
+    stride: Numbers,
+    padding: Numbers,
+    extra: Numbers,
+    dilation: Numbers,
+) -> Numbers:
+    """The spatial sizes of the result of a transposed convolution."""
+    _check(name, dims, shapes, groups, transposed=True)
+    size, kernel = shapes[0][-dims:], shapes[1][2:]
     if any(more >= max(step, spread) for more, step, spread in zip(extra, stride, dilation, strict=True)):
         raise RuntimeError(
             f"{name}: output padding must be smaller than either stride or dilation, but got output_padding"
@@ -166,7 +201,7 @@ def convolve_transposed(name: str, dims: int, x: Any, weight: Any, bias: Any, *a
             f"{name}: Given input size per channel: ({_times(size)}). Calculated output size per channel:"
             f" ({_times(result)}). Output size is too small"
         )
-    return _batched(x, weight, bias, dims, stride, padding, dilation, True, result, groups)
+    return result
 
 
 def _batched(x: Any, weight: Any, bias: Any, dims: int, *attrs: Any) -> Any:
@@ -177,11 +212,24 @@ def _batched(x: Any, weight: Any, bias: Any, dims: int, *attrs: Any) -> Any:
     return reshape(out, out._array.shape[1:])
 
 
-def _check(name: str, dims: int, x: Any, weight: Any, bias: Any, groups: int, *, transposed: bool) -> None:
+def _checked_shapes(name: str, x: Any, weight: Any, bias: Any) -> Shapes:
+    """The shapes of tensors of one dtype."""
     for argument, tensor in (("input", x), ("weight", weight), ("bias", bias)):
         if not hasattr(tensor, "_array") and not (tensor is None and argument == "bias"):
             raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(tensor).__name__}")
-    shape, kernel = x._array.shape, weight._array.shape
+    dtype = x._array.dtype
+    if weight._array.dtype != dtype or (bias is not None and bias._array.dtype != dtype):
+        found = {str(tensor._array.dtype) for tensor in (x, weight, bias) if tensor is not None}
+        raise RuntimeError(
+            f"{name}: input, weight and bias should have the same dtype, but got {', '.join(sorted(found))}"
+        )
+    if dtype.kind == "b":
+        raise NotImplementedError(f"{name}: not implemented for bool; convert the tensors first")
+    return x._array.shape, weight._array.shape, None if bias is None else bias._array.shape
+
+
+def _check(name: str, dims: int, shapes: Shapes, groups: int, *, transposed: bool) -> None:
+    shape, kernel, of_bias = shapes
     if groups < 1:
         raise RuntimeError(f"{name}: expected groups to be greater than 0, but got groups={groups}")
     if len(kernel) != dims + 2:
@@ -207,18 +255,11 @@ def _check(name: str, dims: int, x: Any, weight: Any, bias: Any, groups: int, *,
             f"{name}: sizes must be greater than zero, but got input {list(shape)} and weight {list(kernel)}"
         )
     features = kernel[1] * groups if transposed else kernel[0]
-    if bias is not None and bias._array.shape != (features,):
+    if of_bias not in (None, (features,)):
         raise RuntimeError(
             f"{name}: Given weight of size {list(kernel)}, expected bias to be 1-dimensional with {features} elements,"
-            f" but got bias of size {list(bias._array.shape)} instead"
+            f" but got bias of size {list(of_bias or ())} instead"
         )
-    dtypes = {tensor._array.dtype for tensor in (x, weight, bias) if tensor is not None}
-    if len(dtypes) > 1:
-        raise RuntimeError(
-            f"{name}: input, weight and bias should have the same dtype, but got {', '.join(sorted(map(str, dtypes)))}"
-        )
-    if x._array.dtype == bool:
-        raise NotImplementedError(f"{name}: not implemented for bool; convert the tensors first")
 
 
 def _times(sizes: Numbers) -> str:

@@ -12,7 +12,19 @@ from ..variable import Variable
 from .cast import to_dtype
 from .comparison import logical_and
 from .marks import Marking, bits_of, turn_marked
-from .pointwise import BOOL, OTHER, RESULT, SELF, Binary, Comparison, Unary, check_lowest, number, zeros_like
+from .pointwise import (
+    BOOL,
+    OTHER,
+    RESULT,
+    SELF,
+    Binary,
+    Comparison,
+    Unary,
+    check_lowest,
+    number,
+    wrapped,
+    zeros_like,
+)
 from .promotion import category, result_dtype
 from .sum_to import reduced
 
@@ -97,14 +109,19 @@ class Pow(Binary):
 
     def infer(self, x: Any, y: Any) -> tuple[Spec, ...]:
         ((shape, dtype),) = super().infer(x, y)
-        if category(dtype) == 0:
+        if category(dtype) == 0 and not isinstance(y, bool):
             raise NotImplementedError("pow: not implemented for bool; convert the tensors first")
         if category(dtype) == 1 and isinstance(y, int | float) and y < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         return ((shape, dtype),)
 
     def kernel(self, k: Any, x: Any, y: Any, out: Any) -> None:
-        (k.integer_power if category(out.dtype) == 1 else k.power)(x, y, out)
+        if out.dtype == BOOL:
+            k.logical_or(x, not y, out)  # of a Python bool only
+        elif category(out.dtype) == 1:
+            k.integer_power(wrapped(x, out), y, out)
+        else:
+            k.power(x, y, out)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         (grad,) = grads
@@ -317,6 +334,9 @@ class Abs(Marking):
     saves = (Slot("mask", 1, output=True), Slot("other_mask", 2, output=True))
     small = staticmethod(np.absolute)
 
+    def small_marked(self, x: Any) -> tuple[Any, ...]:
+        return np.absolute(x, order="C"), np.packbits(np.greater(x, 0)), np.packbits(np.less(x, 0))
+
     def __call__(self, x: Any) -> Any:
         return complex_abs(x) if x._array.dtype.kind == "c" else self.applied(x)
 
@@ -431,7 +451,7 @@ class Where(Op):
         return result_dtype(x, y)
 
     def kernel(self, k: Any, condition: Any, x: Any, y: Any, out: Any) -> None:
-        k.where(condition, x, y, out)
+        k.where(condition, wrapped(x, out), wrapped(y, out), out)
 
     def attrs(self, condition: Any, x: Any, y: Any) -> Any:
         return np.shape(x), np.shape(y)

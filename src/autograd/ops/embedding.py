@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...kernels import backend
+from ...kernels.index_range import all_in_range
 from ...memory import META
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
@@ -25,7 +26,7 @@ def check_indices(name: str, indices: Any, weight: Any) -> None:
         raise RuntimeError(f"{name}: expected indices of an integer type, got {indices.dtype}")
     if weight.ndim != 2:
         raise RuntimeError(f"{name}: 'weight' must be 2-D, got {list(weight.shape)}")
-    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= weight.shape[0]):
+    if not all_in_range(indices, weight.shape[0]):
         raise IndexError(
             f"{name}: index out of range: indices go from {int(indices.min())} to {int(indices.max())}, the"
             f" table has {weight.shape[0]} rows"

@@ -22,7 +22,7 @@ class _Whole(Binary):
 
     def __init__(self) -> None:
         super().__init__()
-        self.small = None  # that way is for floats
+        self.small, self.plain = None, False  # those ways are for floats
 
     def _dtype(self, x: Any, y: Any) -> np.dtype[Any]:
         dtype = super()._dtype(x, y)
@@ -89,6 +89,10 @@ class BitwiseNot(Unary):
     name = "bitwise_not"
     differentiable = False
     to_float = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain = False  # that way is for floats
 
     def check(self, dtype: np.dtype[Any]) -> None:
         _check_whole(self.name, dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dispatch import Op
 from ..record import Do, Spec
-from .axis_maps import Rule
+from .axis_maps import Rule, taps_of
 
 
 class Resample(Op):
@@ -14,15 +14,14 @@ class Resample(Op):
 
     def infer(self, x: Any, rules: tuple[Rule | None, ...], backwards: bool) -> tuple[Spec, ...]:
         lead = len(x.shape) - len(rules)
-        sizes = tuple(
-            size if rule is None else (rule.size if backwards else rule.results)
-            for rule, size in zip(rules, x.shape[lead:], strict=True)
-        )
-        return (((*x.shape[:lead], *sizes), x.dtype),)
+        sizes = list(x.shape)
+        for axis, rule in enumerate(rules):
+            if rule is not None:
+                sizes[lead + axis] = rule.size if backwards else rule.results
+        return ((tuple(sizes), x.dtype),)
 
     def kernel(self, k: Any, x: Any, rules: tuple[Rule | None, ...], backwards: bool, out: Any) -> None:
-        taps = [None if rule is None else rule.taps() for rule in rules]
-        k.resample(x, out, taps=[tap.reversed() if tap is not None and backwards else tap for tap in taps])
+        k.resample(x, out, taps=[None if rule is None else taps_of(rule, backwards) for rule in rules])
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         rules, backwards = node.op_attrs

@@ -62,4 +62,9 @@ def stack(tensors: Any, dim: int = 0) -> Any:
             raise TypeError(f"stack: expected a Tensor as element {number}, got {type(tensor).__name__}")
     dtype = functools.reduce(promote, (tensor._array.dtype for tensor in tensors))
     tensors = tuple(tensor if tensor._array.dtype == dtype else to_dtype(tensor, dtype) for tensor in tensors)
-    return apply(Stack(len(tensors)), *tensors, normalize_dim("stack", dim, tensors[0]._array.ndim + 1))
+    return apply(_stack_of(len(tensors)), *tensors, normalize_dim("stack", dim, tensors[0]._array.ndim + 1))
+
+
+@functools.lru_cache(maxsize=64)
+def _stack_of(count: int) -> Stack:
+    return Stack(count)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ...kernels.index_range import all_in_range
 from ...memory import CPU
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
@@ -31,6 +33,8 @@ def check_targets(name: str, rows: int, classes: int, targets: Any, ignore_index
         raise RuntimeError(f"{name}: expected target class numbers of an integer type, got {targets.dtype}")
     if targets.size != rows:
         raise ValueError(f"{name}: Expected input batch_size ({rows}) to match target batch_size ({targets.size}).")
+    if all_in_range(targets, classes):
+        return
     wrong = (targets != ignore_index) & ((targets < 0) | (targets >= classes))
     if bool(wrong.any()):
         bad = int(targets[wrong][0])
@@ -70,44 +74,72 @@ def exact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 class CrossEntropy(Op):
     """The loss of each row of logits, (N, C), or place, (N, C, L); the logits and one number a row are saved.
 
-    Called with logits, class numbers, weights of the classes (or None), the number of rows to leave out, and the share
-    of the loss that all classes get evenly.
+    Called with logits, class numbers, weights of the classes (or None), the number of rows to leave out, the share of
+    the loss that all classes get evenly, and by how much the sum of the losses is scaled, None for the losses
+    themselves.
     """
 
     name = "cross_entropy"
     inputs = 3
-    auxiliary = 1
+    auxiliary = 2
     saves = (Slot("self", 0), Slot("target", 1), Slot("weight", 2), Slot("logsumexp", 1, output=True))
 
     def __call__(
-        self, logits: Any, targets: Any, weight: Any = None, ignore_index: int = -100, label_smoothing: float = 0.0
+        self,
+        logits: Any,
+        targets: Any,
+        weight: Any = None,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        scale: float | None = None,
     ) -> Any:
         weight = class_weight(self.name, weight, logits)
-        return apply(self, logits, targets, weight, ignore_index, float(label_smoothing))
+        return apply(self, logits, targets, weight, ignore_index, float(label_smoothing), scale)
 
-    def infer(self, logits: Any, targets: Any, weight: Any, ignore_index: int, label_smoothing: float) -> Any:
+    def infer(
+        self,
+        logits: Any,
+        targets: Any,
+        weight: Any,
+        ignore_index: int,
+        label_smoothing: float,
+        scale: float | None,
+    ) -> tuple[Spec, ...]:
         check_floating(self.name, logits.dtype)
         classes, rows = logits.shape[1], (logits.shape[0], *logits.shape[2:])
-        check_targets(self.name, int(np.prod(rows, dtype=np.int64)), classes, targets, ignore_index)
+        check_targets(self.name, math.prod(rows), classes, targets, ignore_index)
         check_class_weight(self.name, classes, weight)
-        return (rows, logits.dtype), (rows, exact_dtype(logits.dtype))
+        losses, lse = (rows, logits.dtype), (rows, exact_dtype(logits.dtype))
+        return (losses, lse) if scale is None else (((), logits.dtype), lse, losses)
 
     def kernel(self, k: Any, logits: Any, targets: Any, weight: Any, *rest: Any) -> None:
-        ignore_index, label_smoothing, losses, lse = rest
+        ignore_index, label_smoothing, scale, out, lse, *rows = rest
+        losses = rows[0] if rows else out
         options = {"weight": weight, "ignore_index": ignore_index, "label_smoothing": label_smoothing}
         for arrays in _matrices(logits, targets, losses, lse):
             k.cross_entropy(*arrays, **options)
+        if scale is not None:
+            reduced_rows(k, losses, scale, out)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return do(cross_entropy_backward, grads[0], *saved, *node.op_attrs), None, None
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         logits, targets, weight, _ = saved
+        *terms, scale = node.op_attrs
 
         def compose(logits: Any) -> Any:
-            return row_losses(logits, targets, weight, *node.op_attrs)
+            losses = row_losses(logits, targets, weight, *terms)
+            return losses if scale is None else mul(sum(losses, (), False), scale)
 
         return (*differentiated(compose, (logits,), node.needs_grad[:1], grads[0]), None, None)
+
+
+def reduced_rows(k: Any, losses: Any, scale: float, out: Any) -> None:
+    """``out = scale * losses.sum()``, by the kernels of a device."""
+    k.sum(losses, out)
+    if scale != 1.0:
+        k.multiply(out, scale, out)
 
 
 def _matrices(logits: Any, *rows: Any) -> Any:
@@ -149,7 +181,7 @@ def counted_weight(targets: Any, weight: Any, ignore_index: int) -> float:
     """What the mean divides by: how many targets count, or the sum of their classes' weights."""
     if targets._storage.device.type == "meta":
         return float(targets._array.size)
-    array = targets._array.reshape(-1)
+    array = targets._array
     counted = array != ignore_index
     if weight is None:
         return float(counted.sum())
@@ -161,19 +193,24 @@ class CrossEntropyBackward(Op):
 
     name = "cross_entropy_backward"
     inputs = 5
+    auxiliary = 1
 
-    def infer(self, grad: Any, logits: Any, *rest: Any) -> tuple[Spec, ...]:
-        return ((logits.shape, logits.dtype),)
+    def infer(self, grad: Any, logits: Any, targets: Any, weight: Any, lse: Any, *attrs: Any) -> tuple[Spec, ...]:
+        whole = logits.shape, logits.dtype
+        return (whole,) if attrs[2] is None else (whole, (lse.shape, grad.dtype))
 
     def kernel(self, k: Any, grad: Any, logits: Any, targets: Any, weight: Any, lse: Any, *rest: Any) -> None:
-        ignore_index, label_smoothing, out = rest
+        ignore_index, label_smoothing, scale, out, *rows = rest
+        if scale is not None:
+            k.multiply(grad, scale, rows[0])
+            grad = rows[0]
         options = {"weight": weight, "ignore_index": ignore_index, "label_smoothing": label_smoothing}
         if logits.ndim == 2:
             k.cross_entropy_backward(grad, logits, targets, lse, out, **options)
             return
         for number in range(len(logits)):
-            rows = (grad[number], logits[number].swapaxes(0, 1), targets[number], lse[number])
-            k.cross_entropy_backward(*rows, out[number].swapaxes(0, 1), **options)
+            arrays = (grad[number], logits[number].swapaxes(0, 1), targets[number], lse[number])
+            k.cross_entropy_backward(*arrays, out[number].swapaxes(0, 1), **options)
 
 
 cross_entropy = CrossEntropy()

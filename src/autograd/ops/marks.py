@@ -14,12 +14,26 @@ from ...saved_tensors.state import current
 from ..dispatch import Op, apply, execute
 from ..record import Do, Record, Slot, Spec
 from ..variable import Variable
+from ..whole import apply_alone
 from .pointwise import Binary, number
 
 
 def bits_of(shape: tuple[int, ...]) -> Spec:
     """One bit for each element of a shape."""
     return ((int(np.prod(shape, dtype=np.int64)) + 7) // 8,), np.dtype(np.uint8)
+
+
+def bools_of(bits: Any, like: Any) -> Any:
+    """A mask in the shape of a small array."""
+    return np.unpackbits(bits, count=like.size).view(np.bool_).reshape(like.shape)
+
+
+def keep_by_bits(x: Any, bits: Any, contrary: bool = False) -> Any:
+    """Elements of a small array where a bit is set (where it isn't, if ``contrary``), 0 elsewhere."""
+    keep = bools_of(bits, x)
+    kept = np.zeros(x.shape, x.dtype)
+    np.copyto(kept, x, where=np.logical_not(keep, keep) if contrary else keep)
+    return kept
 
 
 class Unmarked(Op):
@@ -51,6 +65,8 @@ class Marking(Op):
         state = current()
         recorded = state.grad_enabled and not state.inference
         recorded = recorded and any(isinstance(value, Variable) and value._requires_grad for value in args)
+        if self.inputs == 1:
+            return apply_alone(self if recorded else self.unmarked, *args)
         return apply(self if recorded else self.unmarked, *args)
 
     def run_arrays(self, device: Any, *args: Any) -> Any:
@@ -88,6 +104,7 @@ class KeepMarked(Op):
     name = "keep_marked"
     inputs = 2
     saves = (Slot("mask", 1),)
+    small = staticmethod(keep_by_bits)
 
     def infer(self, x: Any, mask: Any, contrary: bool = False) -> tuple[Spec, ...]:
         return ((x.shape, x.dtype),)
@@ -123,6 +140,11 @@ class TurnMarked(Op):
     name = "turn_marked"
     inputs = 3
     saves = (Slot("mask", 1), Slot("other_mask", 2))
+
+    def small(self, x: Any, bits: Any, other_bits: Any) -> Any:
+        turned = keep_by_bits(x, bits)
+        np.negative(x, turned, where=bools_of(other_bits, x))
+        return turned
 
     def infer(self, x: Any, mask: Any, other_mask: Any) -> tuple[Spec, ...]:
         return ((x.shape, x.dtype),)

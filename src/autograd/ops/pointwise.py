@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ...memory import CPU, Device
 from ..dispatch import SCALARS, Op, apply, small_binary, small_unary
 from ..protocols import constant
 from ..record import Do, Slot, Spec, broadcast_shapes
 from ..variable import Variable
+from ..whole import WholeOp
 from .cast import to_dtype
 from .promotion import category, get_default_dtype, result_dtype
 from .sum_to import reduced
@@ -40,13 +42,21 @@ def is_number(value: Any) -> bool:
     return isinstance(value, SCALARS)
 
 
-def _wrapped(number: int, array: Any) -> int:
-    """An integer as an array of unsigned ones would hold it: -1 as the largest."""
+def wrapped(value: Any, array: Any) -> Any:
+    """A Python integer as an array of unsigned ones would hold it, -1 as the largest; anything else as it is."""
     dtype = array.dtype
-    return number % (1 << 8 * dtype.itemsize) if dtype.kind == "u" and not isinstance(number, bool) else number
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value % (1 << 8 * dtype.itemsize) if whole and dtype.kind == "u" else value
 
 
-class Binary(Op):
+def is_plain(op: Op, family: type[Op]) -> bool:
+    """Whether an op is like its family: one kernel, one result in the shape and dtype of its floats."""
+    cls: Any = type(op)
+    inherited = all(getattr(cls, name) is getattr(family, name) for name in ("infer", "kernel", "workspace"))
+    return inherited and op.outputs == 1 and not op.auxiliary
+
+
+class Binary(WholeOp):
     """An op on two operands that broadcast; either may be a Python number.
 
     Attributes:
@@ -65,7 +75,8 @@ class Binary(Op):
     def __init__(self) -> None:
         super().__init__()
         self.small = self.small or self.ufunc
-        self._kernel = self.name if self.ufunc is None else self.ufunc.__name__
+        self.kernel_name = self.name if self.ufunc is None else self.ufunc.__name__
+        self.plain = is_plain(self, Binary)
 
     def __call__(self, x: Any, y: Any) -> Any:
         out = None
@@ -74,7 +85,13 @@ class Binary(Op):
                 out = small_binary(self, x, y)
             except AttributeError:  # one of them is a number
                 out = None
+        if out is None and self.plain:
+            out = self.whole(x, y)
         return apply(self, *self._met(number(x), number(y))) if out is None else out
+
+    def run_arrays(self, device: Device, *args: Any) -> Any:
+        found = self.computed("temporary", *args) if self.plain and device is CPU else None
+        return super().run_arrays(device, *args) if found is None else found[0]
 
     def _met(self, x: Any, y: Any) -> tuple[Any, Any]:
         """The operands in the dtype where they meet."""
@@ -98,17 +115,18 @@ class Binary(Op):
 
     def kernel(self, k: Any, x: Any, y: Any, out: Any) -> None:
         if isinstance(y, int):
-            y = _wrapped(y, x)
+            y = wrapped(y, x)
         elif isinstance(x, int):
-            x = _wrapped(x, y)
-        getattr(k, self._kernel)(x, y, out)
+            x = wrapped(x, y)
+        getattr(k, self.kernel_name)(x, y, out)
 
     def attrs(self, x: Any, y: Any) -> Any:
         """The shapes of the operands and, for Python numbers, the numbers; None if none of this matters."""
-        numbers = [v if isinstance(v, SCALARS) else None for v in (x, y)]
-        if np.shape(x) == np.shape(y) and numbers == [None, None]:
-            return None
-        return (np.shape(x), np.shape(y), *numbers)
+        if isinstance(y, SCALARS):
+            return (x.shape, (), None, y) if not isinstance(x, SCALARS) else ((), (), x, y)
+        if isinstance(x, SCALARS):
+            return (), y.shape, x, None
+        return None if x.shape == y.shape else (x.shape, y.shape, None, None)
 
     def number(self, node: Any, slot: Slot) -> Any:
         return None if node.op_attrs is None or slot.output else node.op_attrs[2 + slot.position]
@@ -155,7 +173,7 @@ class Comparison(Binary):
         return do(zeros_like, grad) if need_x else None, do(zeros_like, grad) if need_y else None
 
 
-class Unary(Op):
+class Unary(WholeOp):
     """An op on one operand.
 
     Attributes:
@@ -173,13 +191,18 @@ class Unary(Op):
     def __init__(self) -> None:
         super().__init__()
         self.small = self.small or self.ufunc
+        self.kernel_name = self.name if self.ufunc is None else self.ufunc.__name__
+        self.plain = is_plain(self, Unary)
 
     def __call__(self, *args: Any) -> Any:
-        if self.small is not None:
-            out = small_unary(self, *args)
-            if out is not None:
-                return out
-        return apply(self, self.met(args[0]), *args[1:])
+        out = small_unary(self, *args) if self.small is not None else None
+        if out is None and self.plain and len(args) == 1:
+            out = self.whole(*args)
+        return apply(self, self.met(args[0]), *args[1:]) if out is None else out
+
+    def run_arrays(self, device: Device, *args: Any) -> Any:
+        found = self.computed("temporary", *args) if self.plain and device is CPU and len(args) == 1 else None
+        return super().run_arrays(device, *args) if found is None else found[0]
 
     def met(self, x: Any) -> Any:
         """The operand, as a float if the op is one of floats."""
@@ -198,7 +221,7 @@ class Unary(Op):
             raise NotImplementedError(f"{self.name}: not implemented for complex numbers")
 
     def kernel(self, k: Any, *args_and_outs: Any) -> None:
-        getattr(k, self.ufunc.__name__ if self.ufunc is not None else self.name)(*args_and_outs)
+        getattr(k, self.kernel_name)(*args_and_outs)
 
     def attrs(self, *args: Any) -> Any:
         """The attribute that comes after the operand, or None."""

@@ -70,6 +70,16 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fc" or dtype == bfloat16 or dtype in FLOAT8
 
 
+def is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Whether tensors can be of that dtype: of numbers or bools, but not of the longer ones that C calls long double.
+
+    >>> is_numeric(np.dtype("int8")), is_numeric(np.dtype(np.longdouble)), is_numeric(np.dtype("U3"))
+    (True, False, False)
+    """
+    largest = {"b": 1, "i": 8, "u": 8, "f": 8, "c": 16}.get(dtype.kind, 0)
+    return dtype.itemsize <= largest or dtype == bfloat16 or dtype in FLOAT8
+
+
 def check_floating(name: str, dtype: np.dtype[Any]) -> None:
     """Raise ``NotImplementedError`` (a RuntimeError), as PyTorch does, for an op that integers and bools don't have."""
     if category(dtype) < 2:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec, normalize_dim
+from ..whole import apply_alone
 from .cast import to_dtype
 from .elementwise import div
 from .marks import Marking, bits_of, keep_marked
@@ -19,6 +20,7 @@ from .sum_to import expand
 Dims: TypeAlias = int | tuple[int, ...] | list[int] | None
 INT64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
+_add_up: Any = np.add.reduce
 
 
 def normalize_dims(name: str, dims: Dims, ndim: int) -> tuple[int, ...]:
@@ -51,7 +53,7 @@ class Reduction(Op):
     """An op that folds dimensions: called with a tensor, the dimensions (None for all) and ``keepdim``."""
 
     def __call__(self, x: Any, dims: Dims = None, keepdim: bool = False) -> Any:
-        return apply(self, x, normalize_dims(self.name, dims, x._array.ndim), keepdim)
+        return apply_alone(self, x, normalize_dims(self.name, dims, x._array.ndim), keepdim)
 
     def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[Spec, ...]:
         return ((reduced_shape(x.shape, dims, keepdim), x.dtype),)
@@ -72,13 +74,19 @@ class _Addition(Reduction):
 
     def __call__(self, x: Any, dims: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
         wanted = None if dtype is None else np.dtype(dtype)
-        return apply(self, x, normalize_dims(self.name, dims, x._array.ndim), keepdim, wanted)
+        return apply_alone(self, x, normalize_dims(self.name, dims, x._array.ndim), keepdim, wanted)
 
     def attrs(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> Any:
         return x.shape, dims, x.dtype
 
     def kernel(self, k: Any, x: Any, dims: tuple[int, ...], keepdim: bool, *rest: Any) -> None:
         getattr(k, self.name)(x, rest[-1].reshape(reduced_shape(x.shape, dims, True)), axes=dims)
+
+    def added(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: np.dtype[Any]) -> Any:
+        """The sum of a small array, half precision by way of float32."""
+        wide = np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind == "f" else dtype
+        result = np.asarray(_add_up(x, axis=dims, keepdims=keepdim, dtype=wide))
+        return result if wide is dtype else result.astype(dtype)
 
     def cast(self, do: Do, node: Any, grad: Any) -> Any:
         """The gradient in the input's dtype."""
@@ -89,6 +97,9 @@ class Sum(_Addition):
     """The sum; bool and integers are summed in int64."""
 
     name = "sum"
+
+    def small(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> Any:
+        return self.added(x, dims, keepdim, dtype or (INT64 if x.dtype.kind in "biu" else x.dtype))
 
     def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> tuple[Spec, ...]:
         wanted = dtype or (INT64 if category(x.dtype) < 2 else x.dtype)
@@ -102,6 +113,10 @@ class Mean(_Addition):
     """The mean; only of floating-point numbers."""
 
     name = "mean"
+
+    def small(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> Any:
+        result = self.added(x, dims, keepdim, dtype or x.dtype)
+        return np.divide(result, x.size / result.size if x.size else math.nan, result)  # as the kernel, to the bit
 
     def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> tuple[Spec, ...]:
         wanted = dtype or x.dtype
@@ -168,7 +183,22 @@ class SharesEqually(Marking, Reduction):
 
 
 class _Extreme(SharesEqually):
-    """The largest or smallest element; equal ones share the gradient."""
+    """The largest or smallest element; equal ones share the gradient.
+
+    Attributes:
+        ufunc: of two elements.
+    """
+
+    ufunc: np.ufunc
+
+    def small_marked(self, x: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[Any, ...]:
+        result = np.asarray(self.ufunc.reduce(x, axis=dims, keepdims=True))
+        same = np.equal(x, result)
+        if np.isnan(result).any():
+            np.logical_or(same, np.isnan(x), same)
+        count = np.asarray(np.add.reduce(same, axis=dims, keepdims=True, dtype=x.dtype))
+        shape = reduced_shape(x.shape, dims, keepdim)
+        return result.reshape(shape).copy(), np.packbits(same), count.reshape(shape).copy()
 
     def __call__(self, x: Any, dims: Dims = None, keepdim: bool = False) -> Any:
         if x._array.size == 0 and (dims is None or (not isinstance(dims, int) and not len(dims))):
@@ -189,12 +219,14 @@ class Amax(_Extreme):
     """The largest element; equal ones share the gradient."""
 
     name = "amax"
+    ufunc = np.maximum
 
 
 class Amin(_Extreme):
     """The smallest element; equal ones share the gradient."""
 
     name = "amin"
+    ufunc = np.minimum
 
 
 class _ArgExtreme(Op):

@@ -10,6 +10,7 @@ import numpy as np
 from ...memory import META
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec, normalize_dim
+from ..whole import apply_alone
 from .along import add_along, index_dtype
 from .cast import constant, to_dtype
 from .elementwise import abs, add, div, eq, exp, gt, log, lt, mul, sub, where
@@ -32,9 +33,15 @@ class CumSum(Op):
 
     name = "cumsum"
 
+    def small(self, x: Any, dim: int, dtype: Any, reverse: bool) -> Any:
+        wide = np.float64 if x.dtype == np.float32 else np.float32 if x.dtype == np.float16 else None
+        ahead = (slice(None),) * dim + (slice(None, None, -1 if reverse else 1),)
+        added = np.add.accumulate(x[ahead], axis=dim, dtype=wide)[ahead]
+        return added.astype(_wanted(x, dtype), order="C")
+
     def __call__(self, x: Any, dim: int, dtype: Any = None, reverse: bool = False) -> Any:
         dim = normalize_dim(self.name, dim, x._array.ndim)
-        return apply(self, x, dim, None if dtype is None else np.dtype(dtype), reverse)
+        return apply_alone(self, x, dim, None if dtype is None else np.dtype(dtype), reverse)
 
     def infer(self, x: Any, dim: int, dtype: Any, reverse: bool) -> tuple[Spec, ...]:
         return ((x.shape, _wanted(x, dtype)),)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.index_range import all_in_range
 from ...memory import META
 from ..dispatch import Op
 from ..record import Do, Slot, Spec
@@ -26,11 +27,10 @@ _INDEX = Slot("index", 1)
 def check_numbers(name: str, index: Any, size: int, dim: int, error: type[Exception] = RuntimeError) -> None:
     """Raise unless all numbers of a tensor are at least 0 and below a size."""
     array = index._array
-    if array.size and index._storage.device is not META:
-        least, most = int(array.min()), int(array.max())
-        if least < 0 or most >= size:
-            wrong = least if least < 0 else most
-            raise error(f"{name}: index {wrong} is out of bounds for dimension {dim} with size {size}")
+    if index._storage.device is not META and not all_in_range(array, size):
+        least = int(array.min())
+        wrong = least if least < 0 else int(array.max())
+        raise error(f"{name}: index {wrong} is out of bounds for dimension {dim} with size {size}")
 
 
 class GatherAlong(Op):

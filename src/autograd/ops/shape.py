@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.index_range import all_in_range
 from ...saved_tensors.state import current
 from ..dispatch import Op, apply, record
 from ..placed import Placed
@@ -145,7 +146,8 @@ class Index(ViewOp):
         return index, x.shape
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        return (Placed(grads[0], *node.op_attrs),)
+        where, shape = node.op_attrs
+        return (Placed(grads[0], shape, ((where, ()),)),)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(index_backward, grads[0], *node.op_attrs),)
@@ -193,7 +195,8 @@ class Gather(Op):
         if indices.dtype.kind not in "iu":
             raise IndexError(f"tensors used as indices must be integer or bool tensors, got {indices.dtype}")
         size = x.shape[0] if x.ndim else 0
-        if indices.size and (int(indices.min()) < -size or int(indices.max()) >= size):
+        outside = not all_in_range(indices, size)
+        if outside and (int(indices.min()) < -size or int(indices.max()) >= size):
             raise IndexError(f"index out of range for dimension 0 with size {size}")
         return (((*indices.shape, *x.shape[1:]), x.dtype),)
 
@@ -342,7 +345,12 @@ def cat(tensors: Any, dim: int = 0) -> Any:
     # PyTorch's exception: an empty vector fits everywhere.
     tensors = tuple(tensor for tensor in tensors if tensor._array.shape != (0,)) or tensors
     tensors = tuple(tensor if tensor._array.dtype == dtype else to_dtype(tensor, dtype) for tensor in tensors)
-    return apply(Cat(len(tensors)), *tensors, dim)
+    return apply(_cat_of(len(tensors)), *tensors, dim)
+
+
+@functools.lru_cache(maxsize=64)
+def _cat_of(count: int) -> Cat:
+    return Cat(count)
 
 
 class Cat(Op):

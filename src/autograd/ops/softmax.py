@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import Op, apply
+from ..dispatch import Op
 from ..record import Do, Slot, Spec, normalize_dim
+from ..whole import apply_alone, is_few
 from .cast import to_dtype
 from .elementwise import eq, exp, mul, sub, where
 from .promotion import category, check_floating, get_default_dtype
@@ -24,14 +25,17 @@ class _Softmax(Op):
     def __call__(self, x: Any, dim: int, dtype: Any = None) -> Any:
         if dtype is not None and x._array.dtype != dtype:
             x = to_dtype(x, np.dtype(dtype))
-        return apply(self, x, normalize_dim(self.name, dim, x._array.ndim))
+        return apply_alone(self, x, normalize_dim(self.name, dim, x._array.ndim))
 
     def infer(self, x: Any, dim: int) -> tuple[Spec, ...]:
         check_floating(self.name, x.dtype)
         return ((x.shape, x.dtype),)
 
     def kernel(self, k: Any, x: Any, dim: int, out: Any) -> None:
-        getattr(k, self.name)(x, out, axis=dim)
+        if is_few(x):
+            np.copyto(out, self.small(x, dim))
+        else:
+            getattr(k, self.name)(x, out, axis=dim)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(_backward_of[self.name], grads[0], saved[0], *node.op_attrs),)
@@ -47,6 +51,12 @@ class Softmax(_Softmax):
 
     name = "softmax"
 
+    def small(self, x: Any, dim: int) -> Any:
+        with np.errstate(invalid="ignore"):
+            y = np.subtract(x, np.maximum.reduce(x, axis=dim, keepdims=True), order="C")
+            np.exp(y, y)
+            return np.divide(y, np.add.reduce(y, axis=dim, keepdims=True), y)
+
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         (result,) = saved
         (dim,) = node.op_attrs
@@ -58,6 +68,11 @@ class LogSoftmax(_Softmax):
     """The logarithm of soft-max."""
 
     name = "log_softmax"
+
+    def small(self, x: Any, dim: int) -> Any:
+        with np.errstate(invalid="ignore"):
+            y = np.subtract(x, np.maximum.reduce(x, axis=dim, keepdims=True), order="C")
+            return np.subtract(y, np.log(np.add.reduce(np.exp(y), axis=dim, keepdims=True)), y)
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         (dim,) = node.op_attrs
@@ -73,7 +88,10 @@ class _SoftmaxBackward(Op):
         return ((grad.shape, grad.dtype),)
 
     def kernel(self, k: Any, grad: Any, result: Any, dim: int, out: Any) -> None:
-        getattr(k, self.name)(grad, result, out, axis=dim)
+        if is_few(grad):
+            np.copyto(out, self.small(grad, result, dim))
+        else:
+            getattr(k, self.name)(grad, result, out, axis=dim)
 
 
 class SoftmaxBackward(_SoftmaxBackward):
@@ -81,11 +99,22 @@ class SoftmaxBackward(_SoftmaxBackward):
 
     name = "softmax_backward"
 
+    def small(self, grad: Any, y: Any, dim: int) -> Any:
+        weighted = grad * y
+        total = np.add.reduce(weighted, axis=dim, keepdims=True)
+        np.subtract(grad, total, weighted)
+        return np.multiply(weighted, y, weighted)
+
 
 class LogSoftmaxBackward(_SoftmaxBackward):
     """``grad - exp(y) * sum(grad)``."""
 
     name = "log_softmax_backward"
+
+    def small(self, grad: Any, y: Any, dim: int) -> Any:
+        result = np.exp(y)
+        np.multiply(result, np.add.reduce(grad, axis=dim, keepdims=True), result)
+        return np.subtract(grad, result, result)
 
 
 class LogSumExp(Reduction):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dispatch import Op, apply
+import numpy as np
+
+from ..dispatch import Op
 from ..record import Do, Slot, Spec
+from ..whole import apply_alone, is_few
 from .elementwise import add, div, eq, mul, sub, where
 from .promotion import category
 from .reduce import Dims, Reduction, mean, normalize_dims, reduced_shape
@@ -26,7 +29,7 @@ class _Spread(Reduction):
     def __call__(self, x: Any, dims: Dims = None, keepdim: bool = False, correction: float = 1) -> Any:
         self._check(x._array)
         dims = normalize_dims(self.name, dims, x._array.ndim)
-        return apply(self, x, dims, keepdim, float(correction))
+        return apply_alone(self, x, dims, keepdim, float(correction))
 
     def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool, correction: float = 1) -> tuple[Spec, ...]:
         found = (reduced_shape(x.shape, dims, keepdim), x.dtype)
@@ -41,9 +44,25 @@ class _Spread(Reduction):
     def kernel(
         self, k: Any, x: Any, dims: tuple[int, ...], keepdim: bool, correction: float, out: Any, mean: Any
     ) -> None:
+        if is_few(x):
+            for target, value in zip((out, mean), self.small_marked(x, dims, keepdim, correction)):
+                np.copyto(target, value)
+            return
         k.var_mean(x, out, mean, axes=dims, correction=correction)
         if self.root:
             k.sqrt(out, out)
+
+    def small_marked(self, x: Any, dims: tuple[int, ...], keepdim: bool, correction: float) -> tuple[Any, ...]:
+        shape, count = reduced_shape(x.shape, dims, keepdim), math.prod([x.shape[dim] for dim in dims])
+        mean = np.asarray(np.add.reduce(x, axis=dims, keepdims=True))
+        np.divide(mean, count, mean)
+        away = x - mean
+        spread = np.asarray(np.add.reduce(np.multiply(away, away, away), axis=dims, keepdims=True))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            np.divide(spread, max(0.0, count - correction), spread)
+            if self.root:
+                np.sqrt(spread, spread)
+        return spread.reshape(shape).copy(), mean.reshape(shape).copy()
 
     def attrs(self, x: Any, dims: tuple[int, ...], keepdim: bool, correction: float = 1) -> Any:
         return x.shape, dims, correction
@@ -133,6 +152,13 @@ class VarBackward(Op):
 
     name = "var_backward"
     inputs = 3
+
+    def small(self, grad: Any, x: Any, mean: Any, dims: tuple[int, ...], scale: float) -> Any:
+        shape = reduced_shape(x.shape, dims, True)
+        with np.errstate(invalid="ignore"):
+            result = np.subtract(x, mean.reshape(shape), order="C")
+            np.multiply(result, grad.reshape(shape), result)
+            return np.multiply(result, scale, result)
 
     def infer(self, grad: Any, x: Any, mean: Any, dims: tuple[int, ...], scale: float) -> tuple[Spec, ...]:
         return ((x.shape, x.dtype),)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dispatch import apply
 from ..record import Do, Slot, Spec
+from ..whole import apply_alone
 from .cast import to_dtype
 from .elementwise import abs as absolute
 from .elementwise import div, eq, mul, pow, sgn, where
@@ -26,7 +26,7 @@ class LinalgVectorNorm(Reduction):
     complex_saved = "plain"
 
     def __call__(self, x: Any, order: float, dims: Dims = None, keepdim: bool = False) -> Any:  # type: ignore[override]
-        return apply(self, x, float(order), normalize_dims(self.name, dims, x._array.ndim), keepdim)
+        return apply_alone(self, x, float(order), normalize_dims(self.name, dims, x._array.ndim), keepdim)
 
     def infer(self, x: Any, order: float, dims: tuple[int, ...], keepdim: bool) -> tuple[Spec, ...]:  # type: ignore[override]
         dtype = real_dtype(x.dtype) if x.dtype.kind == "c" else x.dtype

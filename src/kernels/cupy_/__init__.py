@@ -34,6 +34,7 @@ from .linalg import *
 from .linear import *
 from .loss import *
 from .marks import *
+from .nll_loss import *
 from .norm import *
 from .optim import *
 from .optim_8bit import *

@@ -37,6 +37,7 @@ from .linalg import *
 from .linear import *
 from .loss import *
 from .marks import *
+from .nll_loss import *
 from .norm import *
 from .optim import *
 from .optim_8bit import *
@@ -52,6 +53,7 @@ from .ranges import *
 from .reduce import *
 from .response_norm import *
 from .rotary import *
+from .row_numbers import *
 from .scan import *
 from .scatter import *
 from .smooth import *

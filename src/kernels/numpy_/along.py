@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..executor import Array
@@ -19,12 +21,7 @@ _INTP = np.dtype(np.intp)
 
 def take_along(x: Array, indices: Array, out: Array, *, axis: int) -> None:
     """``out[i, j, k] = x[i, indices[i, j, k], k]`` for the middle axis; ``indices`` are in range."""
-    allocated = out.itemsize + (0 if indices.dtype == _INTP else 8)
-
-    def block(x: Array, indices: Array, out: Array) -> None:
-        out[...] = np.take_along_axis(x, indices.astype(_INTP, copy=False), 1)
-
-    map_lines(block, [contiguous(x), contiguous(indices), out], axis, allocated=allocated)
+    map_lines(take_lines, [contiguous(x), contiguous(indices), out], axis, allocated=out.itemsize + 8)
 
 
 def put_along(values: Array, indices: Array, out: Array, *, axis: int) -> None:
@@ -32,14 +29,34 @@ def put_along(values: Array, indices: Array, out: Array, *, axis: int) -> None:
 
     def block(out: Array, values: Array, indices: Array) -> None:
         out.fill(0)
-        np.put_along_axis(out, indices.astype(_INTP, copy=False), values, 1)
+        if out.flags.c_contiguous:
+            out.reshape(-1)[_numbers(indices, out.shape)] = values
+        else:
+            out[_key(indices)] = values
 
-    map_lines(
-        block,
-        [out, contiguous(values), contiguous(indices)],
-        axis,
-        allocated=0 if indices.dtype == _INTP else 8,
-    )
+    map_lines(block, [out, contiguous(values), contiguous(indices)], axis, allocated=8)
+
+
+def take_lines(x: Array, indices: Array, out: Array) -> None:
+    """`take_along` of a block (outer, length, inner) or (outer, length)."""
+    if x.flags.c_contiguous:
+        np.take(x.reshape(-1), _numbers(indices, x.shape), out=out, mode="clip")  # "raise" would copy twice
+    else:
+        np.copyto(out, x[_key(indices)])
+
+
+def _numbers(indices: Array, shape: tuple[int, ...]) -> Array:
+    """Numbers along the second axis of a block as numbers in the whole of it."""
+    before = np.arange(shape[0]) * math.prod(shape[1:])
+    if len(shape) == 2:
+        return before[:, None] + indices
+    return before[:, None, None] + np.multiply(indices, shape[2], dtype=_INTP) + np.arange(shape[2])
+
+
+def _key(indices: Array) -> tuple[Array, ...]:
+    """What selects from a block by numbers along its second axis."""
+    first, *others = (np.arange(size) for size in (indices.shape[0], *indices.shape[2:]))
+    return first.reshape(-1, *(1,) * (indices.ndim - 1)), indices, *others
 
 
 def add_along(values: Array, indices: Array, out: Array, *, axis: int) -> None:

@@ -16,13 +16,14 @@ NOTE [ Attention in blocks ]
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from ..executor import Array, ScratchSpec, parallel_for, scratch
+from ..executor import Array, ScratchSpec, parallel_for, runs_alone, scratch
 from .attention_dropout import UNIT, Dropout, drawing_workspace
 from .rows import max_of_rows, sum_of_rows
 from .tiling import BOOL, FLOAT32, copy_tiled, tile_size, unit_rows
@@ -35,6 +36,7 @@ __all__ = [
 _BLOCK = 128  # query rows (forward) or keys (backward) of a block, if they are not too long
 _LEAST_BLOCK = 64
 _LEAST_TILES = 8
+_FEW_SCORES = 1 << 15  # in all: one tile
 
 
 class _Plan(NamedTuple):
@@ -377,7 +379,14 @@ def _plan(
     group = q.shape[1] // heads
     tile = tile_size(1 << 30, q.dtype)
     block = max(_LEAST_BLOCK, min(_BLOCK, tile // other_length)) if dropout is None else UNIT
+    scores = q.shape[2] * keys
+    if dropout is None:
+        block = min(block, max(1, scores // other_length))
     most = min(tile // (block * other_length * group), -(-batch * heads // _LEAST_TILES))
+    if batch * heads * group * scores <= _FEW_SCORES and all(
+        runs_alone(q.shape[2], keys, size) for size in (q.shape[3], v.shape[3])
+    ):
+        most = batch * heads
     batches, per_tile = max(1, most // heads), min(heads, max(1, most))
     per_tile = -(-heads // -(-heads // per_tile))
     shaped_mask = None
@@ -386,9 +395,15 @@ def _plan(
     beyond = scratch((block, block), q.dtype) if causal else None
     if beyond is not None:
         beyond.fill(-np.inf)
-        beyond[np.tri(block, dtype=bool)] = 0
+        np.copyto(beyond, 0, where=_lower_triangle(block))
     shaped = _split(q, heads), unit_rows(k)[:, :, None], unit_rows(v)[:, :, None]
     return _Plan(*shaped, shaped_mask, scale, causal, block, batches, per_tile, beyond, dropout, first_batch)
+
+
+@functools.lru_cache(maxsize=8)
+def _lower_triangle(size: int) -> Array:
+    """Where a query of a block sees a key of the same block."""
+    return np.tri(size, dtype=bool)
 
 
 def _float32(x: Array) -> Array:

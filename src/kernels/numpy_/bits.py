@@ -32,8 +32,12 @@ def select_tile(x: Array, mask_bits: Array, where: slice, out: Array, mask: Arra
 
     ``mask`` is scratch of the signed integer type of ``x``'s item size.
     """
-    keep = np.unpackbits(mask_bits[where.start >> 3 : packed_size(where.stop)], count=where.stop - where.start)
-    np.negative(keep.view(np.int8), out=mask)  # 1 -> all ones
+    select_bits(x, mask_bits[where.start >> 3 : packed_size(where.stop)], out, mask)
+
+
+def select_bits(x: Array, bits: Array, out: Array, mask: Array) -> None:
+    """`select_tile` with the tile's own bits."""
+    np.negative(np.unpackbits(bits, count=mask.size).view(np.int8), out=mask)  # 1 -> all ones
     np.bitwise_and(x.view(mask.dtype), mask, out=out.view(mask.dtype))
 
 

@@ -7,12 +7,13 @@ Sums are taken block by block and combined in the blocks' order, in float64. Arr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 
-from ..executor import Array, parallel_for, scratch
+from ..executor import Array, parallel_for, scratch, scratch_sets
 from .rows import sum_of_columns, sum_of_rows
-from .tiling import BOOL, FLOAT32, FLOAT64, DType, tile_size
+from .tiling import BOOL, FLOAT32, FLOAT64, UNTILED, DType, in_rows, tile_size
 
 __all__ = ["prelu", "prelu_backward"]
 
@@ -132,18 +133,23 @@ def prelu_backward(
 
 
 Block = tuple[slice, slice]
+_ALL: Block = (slice(None), slice(None))
 
 
 class _Blocks:
     """An array (outer, channels, inner) as a matrix that is cut into blocks of at most a tile.
 
     With many elements side by side in a channel its numbers are spread over rows, otherwise over columns, which then
-    are those of whole channels.
+    are those of whole channels. A small array stays as it is, and its numbers broadcast.
     """
 
     def __init__(self, x: Array) -> None:
         self.outer, self.channels, self.inner = x.shape
         self.long = self.inner >= LONG
+        self.whole = x.size <= UNTILED
+        if self.whole:
+            self.matrix = x
+            return
         shape = (self.outer * self.channels, self.inner) if self.long else (self.outer, self.channels * self.inner)
         self.matrix = x.reshape(shape)
         rows, columns = shape
@@ -164,13 +170,22 @@ class _Blocks:
             scratch_dtypes: a scratch tile of each of these is handed on.
         """
 
+        if self.whole:
+            work = scratch_sets(1, [(self.matrix.shape, dtype) for dtype in scratch_dtypes])[0]
+            if self.matrix.size:
+                body(_ALL, *[array[:, None] for array in numbers], *work)
+            return
+
         def task(index: int, *buffers: Array) -> None:
             where = self._block(index)
             rows, columns = self.matrix[where].shape
             spread = [self._spread(*pair, where) for pair in zip(numbers, buffers[len(scratch_dtypes) :], strict=True)]
             work = [buffer[: rows * columns].reshape(rows, columns) for buffer in buffers[: len(scratch_dtypes)]]
-            body(where, *spread, *work)
+            with in_rows(columns, rows * columns) if alike else nullcontext():
+                body(where, *spread, *work)
 
+        dtypes = (*scratch_dtypes, *[array.dtype for array in numbers])
+        alike = all(dtype == self.matrix.dtype for dtype in dtypes)
         specs = [((self._height * self._width,), dtype) for dtype in scratch_dtypes]
         along = self._height if self.long else self._width
         parallel_for(task, self._across * self._down, [*specs, *[((along,), array.dtype) for array in numbers]])
@@ -204,6 +219,9 @@ class _Blocks:
         if not self.matrix.size:
             total.fill(0)
             return total
+        if self.whole:
+            self.run(lambda *args: self._sums_of_all(body(*args), total), numbers, scratch_dtypes)
+            return total
         rows = len(self.matrix)
         narrow = self.matrix.dtype if self.matrix.dtype.itemsize > 2 else FLOAT32
         partial = scratch((self._across, rows) if self.long else (self._down, self.channels), narrow)
@@ -225,3 +243,13 @@ class _Blocks:
             self.run(by_columns, numbers, [*scratch_dtypes, narrow])
         np.add.reduce(partial.reshape(-1, self.channels), axis=0, dtype=FLOAT64, out=total)
         return total
+
+    def _sums_of_all(self, values: Array, out: Array) -> None:
+        """The sum of each channel of the whole array."""
+        narrow = values.dtype if values.dtype.itemsize > 2 else FLOAT32
+        if self.long:
+            np.add.reduce(np.add.reduce(values, axis=2, dtype=narrow), axis=0, dtype=FLOAT64, out=out)
+            return
+        columns = scratch((self.channels * self.inner,), narrow)
+        sum_of_columns(values.reshape(self.outer, -1), columns)
+        np.add.reduce(columns.reshape(self.channels, self.inner), axis=1, dtype=FLOAT64, out=out)

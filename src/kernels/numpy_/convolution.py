@@ -7,7 +7,7 @@ import numpy as np
 from ..columns import Forward, Library, Transposed, Weights
 from ..executor import Array, get_num_threads, scratch
 from ..windows import Windows
-from . import row_convolution
+from . import row_convolution, small_convolution
 from .tiling import DType, contiguous, copy_tiled
 
 __all__ = [
@@ -46,6 +46,10 @@ def convolution(
         return
     get_num_threads()  # BLAS follows our setting from the first product on
     windows = Windows(x.shape[2:], out.shape[2:], weight.shape[2:], stride, padding, dilation)
+    small = small_convolution.geometry(windows)
+    if _is_small(small, x, out):
+        small_convolution.convolve(x, weight, bias, out, small, groups)
+        return
     if row_convolution.pays_forward(windows, weight.shape[1], groups, out.dtype):
         row_convolution.forward(x, weight, bias, out, windows, groups)
         return
@@ -76,6 +80,11 @@ def convolution_transposed(
         _fill(out, bias)
         return
     get_num_threads()
+    windows = Windows(out.shape[2:], y.shape[2:], weight.shape[2:], stride, padding, dilation)
+    small = small_convolution.reverse_geometry(windows)
+    if _is_small(small, y, out):
+        small_convolution.convolve(y, _turned(weight, groups), bias, out, small, groups)
+        return
     if all(step == 1 for step in stride):  # a convolution with the weights turned round: nothing is added twice
         turned, before = _turned(weight, groups), []
         for kernel, step, pad in zip(weight.shape[2:], dilation, padding, strict=True):
@@ -91,7 +100,6 @@ def convolution_transposed(
         )
         copy_tiled(whole, out)
         return
-    windows = Windows(out.shape[2:], y.shape[2:], weight.shape[2:], stride, padding, dilation)
     job = Transposed(windows, groups, y, weight, bias, out, _LIBRARY)
     row_convolution.run_tasks(job.run, job.count, job.specs)
 
@@ -112,12 +120,21 @@ def convolution_backward_weight(
         return
     get_num_threads()
     windows = Windows(x.shape[2:], y.shape[2:], out.shape[2:], stride, padding, dilation)
+    small = small_convolution.geometry(windows)
+    if _is_small(small, x, out):
+        small_convolution.by_weights(x, y, out, small, groups)
+        return
     if row_convolution.pays_by_weights(windows, groups, out.dtype):
         row_convolution.by_weights(x, y, out, windows, groups)
         return
     job = Weights(windows, groups, x, y, out, _LIBRARY)
     row_convolution.run_tasks(job.run, job.count, job.specs)
     job.finish()
+
+
+def _is_small(shape: small_convolution.Geometry, x: Array, out: Array) -> bool:
+    in_its_dtype = row_convolution.product_dtype(out.dtype) == out.dtype
+    return in_its_dtype and small_convolution.pays(shape, len(x), x.shape[1], out.itemsize)
 
 
 def _fill(out: Array, bias: Array | None) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..executor import Array
 from .bits import SIGNED
-from .tiling import BOOL, UNTILED, copy_tiled, map_tiles
+from .tiling import BOOL, TILE_BYTES, UNTILED, copy_tiled, elementwise, map_tiles
 
 __all__ = [
     "abs",
@@ -106,6 +106,8 @@ Binary: TypeAlias = Callable[[Operand, Operand, Array], None]
 
 
 def _unary(ufunc: np.ufunc) -> Unary:
+    """The kernel of a function that takes many instructions an element."""
+
     def kernel(x: Operand, out: Array) -> None:
         if out.size <= UNTILED:
             ufunc(x, out)
@@ -116,19 +118,52 @@ def _unary(ufunc: np.ufunc) -> Unary:
     return kernel
 
 
-def _binary(ufunc: np.ufunc) -> Binary:
-    def kernel(x: Operand, y: Operand, out: Array) -> None:
-        if out.size <= UNTILED:
-            ufunc(x, y, out=out)
-        elif np.ndim(x) == 0:  # handed on as it is: a Python number must not become a float64 array
-            map_tiles(lambda b, c: ufunc(x, b, out=c), [_spread(y, out), out])
-        elif np.ndim(y) == 0:
-            map_tiles(lambda a, c: ufunc(a, y, out=c), [_spread(x, out), out])
+def _light_unary(ufunc: np.ufunc) -> Unary:
+    """The kernel of a function that takes one instruction an element or few."""
+
+    def kernel(x: Operand, out: Array) -> None:
+        if out.nbytes <= TILE_BYTES:
+            elementwise(ufunc, x, out)
         else:
-            map_tiles(lambda a, b, c: ufunc(a, b, out=c), [_spread(x, out), _spread(y, out), out])
+            map_tiles(lambda a, c: elementwise(ufunc, a, c), [_spread(x, out), out])
 
     _name(kernel, ufunc)
     return kernel
+
+
+def _binary(ufunc: np.ufunc) -> Binary:
+    """The kernel of a function that takes many instructions an element."""
+
+    def kernel(x: Operand, y: Operand, out: Array) -> None:
+        if out.size <= UNTILED:
+            ufunc(x, y, out=out)
+        else:
+            _map_binary(lambda a, b, c: ufunc(a, b, out=c), x, y, out)
+
+    _name(kernel, ufunc)
+    return kernel
+
+
+def _light_binary(ufunc: np.ufunc) -> Binary:
+    """The kernel of a function that takes one instruction an element or few."""
+
+    def kernel(x: Operand, y: Operand, out: Array) -> None:
+        if out.nbytes <= TILE_BYTES:
+            elementwise(ufunc, x, y, out)
+        else:
+            _map_binary(lambda a, b, c: elementwise(ufunc, a, b, c), x, y, out)
+
+    _name(kernel, ufunc)
+    return kernel
+
+
+def _map_binary(body: Callable[..., None], x: Operand, y: Operand, out: Array) -> None:
+    if np.ndim(x) == 0:  # handed on as it is: a Python number must not become a float64 array
+        map_tiles(lambda b, c: body(x, b, c), [_spread(y, out), out])
+    elif np.ndim(y) == 0:
+        map_tiles(lambda a, c: body(a, y, c), [_spread(x, out), out])
+    else:
+        map_tiles(body, [_spread(x, out), _spread(y, out), out])
 
 
 def _name(kernel: Any, ufunc: np.ufunc) -> None:
@@ -140,46 +175,46 @@ def _spread(x: Operand, out: Array) -> Array:
     return x if np.shape(x) == out.shape else np.broadcast_to(x, out.shape)
 
 
-add = _binary(np.add)
-subtract = _binary(np.subtract)
-multiply = _binary(np.multiply)
-divide = _binary(np.divide)
+add = _light_binary(np.add)
+subtract = _light_binary(np.subtract)
+multiply = _light_binary(np.multiply)
+divide = _light_binary(np.divide)
 floor_divide = _binary(np.floor_divide)
 remainder = _binary(np.remainder)
 fmod = _binary(np.fmod)
 power = _binary(np.power)
-maximum = _binary(np.maximum)
-minimum = _binary(np.minimum)
-fmax = _binary(np.fmax)
-fmin = _binary(np.fmin)
+maximum = _light_binary(np.maximum)
+minimum = _light_binary(np.minimum)
+fmax = _light_binary(np.fmax)
+fmin = _light_binary(np.fmin)
 arctan2 = _binary(np.arctan2)
 hypot = _binary(np.hypot)
-copysign = _binary(np.copysign)
+copysign = _light_binary(np.copysign)
 logaddexp = _binary(np.logaddexp)
 logaddexp2 = _binary(np.logaddexp2)
-equal = _binary(np.equal)
-not_equal = _binary(np.not_equal)
-less = _binary(np.less)
-less_equal = _binary(np.less_equal)
-greater = _binary(np.greater)
-greater_equal = _binary(np.greater_equal)
-logical_and = _binary(np.logical_and)
-logical_or = _binary(np.logical_or)
-logical_xor = _binary(np.logical_xor)
-bitwise_and = _binary(np.bitwise_and)
-bitwise_or = _binary(np.bitwise_or)
-bitwise_xor = _binary(np.bitwise_xor)
-left_shift = _binary(np.left_shift)
-right_shift = _binary(np.right_shift)
+equal = _light_binary(np.equal)
+not_equal = _light_binary(np.not_equal)
+less = _light_binary(np.less)
+less_equal = _light_binary(np.less_equal)
+greater = _light_binary(np.greater)
+greater_equal = _light_binary(np.greater_equal)
+logical_and = _light_binary(np.logical_and)
+logical_or = _light_binary(np.logical_or)
+logical_xor = _light_binary(np.logical_xor)
+bitwise_and = _light_binary(np.bitwise_and)
+bitwise_or = _light_binary(np.bitwise_or)
+bitwise_xor = _light_binary(np.bitwise_xor)
+left_shift = _light_binary(np.left_shift)
+right_shift = _light_binary(np.right_shift)
 gcd = _binary(np.gcd)
 lcm = _binary(np.lcm)
 nextafter = _binary(np.nextafter)
 
-negative = _unary(np.negative)
-abs = _unary(np.absolute)
-square = _unary(np.square)
-reciprocal = _unary(np.reciprocal)
-sqrt = _unary(np.sqrt)
+negative = _light_unary(np.negative)
+abs = _light_unary(np.absolute)
+square = _light_unary(np.square)
+reciprocal = _light_unary(np.reciprocal)
+sqrt = _light_unary(np.sqrt)
 cbrt = _unary(np.cbrt)
 exp = _unary(np.exp)
 exp2 = _unary(np.exp2)
@@ -200,19 +235,19 @@ tanh = _unary(np.tanh)
 arcsinh = _unary(np.arcsinh)
 arccosh = _unary(np.arccosh)
 arctanh = _unary(np.arctanh)
-floor = _unary(np.floor)
-ceil = _unary(np.ceil)
-trunc = _unary(np.trunc)
-rint = _unary(np.rint)
-conjugate = _unary(np.conjugate)
-logical_not = _unary(np.logical_not)
-bitwise_not = _unary(np.bitwise_not)
-isnan = _unary(np.isnan)
-isinf = _unary(np.isinf)
-isfinite = _unary(np.isfinite)
-signbit = _unary(np.signbit)
-deg2rad = _unary(np.deg2rad)
-rad2deg = _unary(np.rad2deg)
+floor = _light_unary(np.floor)
+ceil = _light_unary(np.ceil)
+trunc = _light_unary(np.trunc)
+rint = _light_unary(np.rint)
+conjugate = _light_unary(np.conjugate)
+logical_not = _light_unary(np.logical_not)
+bitwise_not = _light_unary(np.bitwise_not)
+isnan = _light_unary(np.isnan)
+isinf = _light_unary(np.isinf)
+isfinite = _light_unary(np.isfinite)
+signbit = _light_unary(np.signbit)
+deg2rad = _light_unary(np.deg2rad)
+rad2deg = _light_unary(np.rad2deg)
 
 
 def rsqrt(x: Operand, out: Array) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 
 from ... import memory
 from ..executor import Array, parallel_for, parallel_slices
+from ..index_range import all_in_range
+from .row_numbers import index_add
 from .rows import sum_of_columns
 from .tiling import contiguous, copy_tiled, rows_per_tile
 
@@ -27,9 +29,9 @@ def embedding(weight: Array, indices: Array, out: Array) -> None:
     flat, rows = indices.reshape(-1), out.reshape(indices.size, math.prod(weight.shape[1:]))
     if flat.size == 0:
         return
-    least, most = int(flat.min()), int(flat.max())
-    if least < 0 or most >= len(weight):
-        wrong = least if least < 0 else most
+    if not all_in_range(flat, len(weight)):
+        least = int(flat.min())
+        wrong = least if least < 0 else int(flat.max())
         raise IndexError(f"embedding: index {wrong} is out of range for a table with {len(weight)} rows")
     table = contiguous(weight).reshape(len(weight), rows.shape[1])
 
@@ -62,6 +64,18 @@ def embedding_backward(
     copy_tiled(0, grad_w)
     if grad.size == 0 or indices.size == 0:
         return
+    if rows is None and not by_frequency:
+        index_add(grad_w, indices, grad, axis=0)
+    else:
+        _add_read(grad, indices, grad_w, by_frequency, rows, factors)
+    if padding_idx is not None:
+        grad_w[padding_idx] = 0
+
+
+def _add_read(
+    grad: Array, indices: Array, grad_w: Array, by_frequency: bool, rows: Array | None, factors: Array | None
+) -> None:
+    """Add the rows of ``grad`` that indices read, times their factors, to zeros."""
     with memory.pool(memory.CPU).charge(5 * 8 * indices.size):  # order, ordered, starts and NumPy's work on them
         order = np.argsort(indices, kind="stable")
         ordered = indices[order]
@@ -71,8 +85,6 @@ def embedding_backward(
         sum_segments(contiguous(grad), read, starts, ordered[starts[:-1]], grad_w, weights)
         if by_frequency:
             _divide_rows(grad_w, ordered[starts[:-1]], np.diff(starts))
-    if padding_idx is not None:
-        grad_w[padding_idx] = 0
 
 
 def _divide_rows(table: Array, rows: Array, counts: Array) -> None:

@@ -19,13 +19,18 @@ __all__ = ["bias_activation", "bias_activation_backward", "gated", "gated_backwa
 
 
 class _Activation(NamedTuple):
-    """An activation as tiles: ``forward(x, out, *scratch)`` and ``backward(grad, x, grad_x, *scratch, flags)``."""
+    """An activation as tiles: ``forward(x, out, *scratch)`` and ``backward(grad, x, grad_x, *scratch, flags)``.
+
+    ``both(grad, x, gate, grad_x, grad_gate, y, s)`` makes the gradients of the gated form in one go: to the last bit
+    what the others make one by one.
+    """
 
     forward: Callable[..., None]
     forward_scratch: int
     backward: Callable[..., None]
     backward_scratch: int
     needs_flags: bool = False  # whether backward takes a scratch tile of booleans at the end
+    both: Callable[..., None] | None = None
 
     def scratch(self, dtype: DType) -> list[DType]:
         return [dtype] * self.backward_scratch + [BOOL] * self.needs_flags
@@ -34,6 +39,29 @@ class _Activation(NamedTuple):
 def _sigmoid_slope(grad: Array, x: Array, grad_x: Array, y: Array, s: Array) -> None:
     tiles._sigmoid_tile(x, y)
     tiles._sigmoid_backward_tile(grad, y, grad_x, s)
+
+
+def _sigmoid_both(grad: Array, x: Array, gate: Array, grad_x: Array, grad_gate: Array, y: Array, s: Array) -> None:
+    tiles._sigmoid_tile(x, y)
+    np.multiply(y, grad, grad_gate)
+    tiles._sigmoid_backward_tile(grad, y, grad_x, s)
+    np.multiply(grad_x, gate, grad_x)
+
+
+def _silu_both(grad: Array, x: Array, gate: Array, grad_x: Array, grad_gate: Array, y: Array, s: Array) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.negative(x, y)
+        np.exp(y, y)
+        np.add(y, 1, y)
+        np.divide(x, y, grad_gate)
+    np.multiply(grad_gate, grad, grad_gate)
+    np.divide(1, y, y)
+    np.subtract(1, y, s)
+    np.multiply(s, x, s)
+    np.add(s, 1, s)
+    np.multiply(s, y, s)
+    np.multiply(s, grad, grad_x)
+    np.multiply(grad_x, gate, grad_x)
 
 
 def _tanh_slope(grad: Array, x: Array, grad_x: Array, y: Array, s: Array) -> None:
@@ -57,8 +85,8 @@ ACTIVATIONS = {
     "hardswish": _Activation(smooth._hardswish_tile, 1, smooth._hardswish_backward_tile, 1, True),
     "mish": _Activation(smooth._mish_tile, 2, smooth._mish_backward_tile, 3),
     "relu": _Activation(_relu, 0, _relu_slope, 0, True),
-    "sigmoid": _Activation(tiles._sigmoid_tile, 0, _sigmoid_slope, 2),
-    "silu": _Activation(tiles._silu_tile, 1, tiles._silu_backward_tile, 2),
+    "sigmoid": _Activation(tiles._sigmoid_tile, 0, _sigmoid_slope, 2, both=_sigmoid_both),
+    "silu": _Activation(tiles._silu_tile, 1, tiles._silu_backward_tile, 2, both=_silu_both),
     "tanh": _Activation(np.tanh, 0, _tanh_slope, 2),
 }
 
@@ -88,6 +116,9 @@ def gated_backward(
         chosen.forward(x, grad_gate, *scratch)
         np.multiply(grad_gate, grad, grad_gate)
 
+    if grad_x is not None and grad_gate is not None and chosen.both is not None:
+        map_tiles(chosen.both, [grad, x, gate, grad_x, grad_gate], [x.dtype] * 2)
+        return
     if grad_x is not None:
         map_tiles(by_x, [grad, x, gate, grad_x], chosen.scratch(x.dtype))
     if grad_gate is not None:

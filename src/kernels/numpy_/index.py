@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..executor import Array, parallel_slices
-from .scatter import index_add, take_rows
+from .row_numbers import index_add, take_rows
 from .tiling import contiguous, copy_tiled, numpy_workspace, rows_per_tile
 
 __all__ = [

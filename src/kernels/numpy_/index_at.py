@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..executor import Array, parallel_for, scratch
-from .scatter import index_add
+from .row_numbers import index_add
 from .tiling import contiguous, copy_tiled, numpy_workspace, tile_size
 
 __all__ = [

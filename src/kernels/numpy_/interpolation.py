@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..executor import Array, parallel_for
-from ..taps import Step, Taps, steps
-from .tiling import contiguous, copy_tiled, tile_size
+from ..executor import Array, parallel_for, scratch_sets
+from ..taps import Step, Taps
+from .tiling import UNTILED, contiguous, copy_tiled, tile_size
 
 __all__ = [
     "resample",
@@ -29,40 +29,66 @@ def resample(x: Array, out: Array, *, taps: Sequence[Taps | None]) -> None:
     if all(tap is None for tap in taps) or x.size == 0:
         copy_tiled(x if x.size else 0, out)
         return
-    planes = math.prod(out.shape[: out.ndim - axes])
-    source = contiguous(x).reshape(planes, *x.shape[x.ndim - axes :])
-    target = out.reshape(planes, *out.shape[out.ndim - axes :])
-    order = sorted(range(axes), key=lambda axis: target.shape[axis + 1] / source.shape[axis + 1])
+    lead = out.ndim - axes
+    planes = math.prod(out.shape[:lead])
+    source = contiguous(x).reshape(planes, *x.shape[lead:])
+    target = out.reshape(planes, *out.shape[lead:])
+    order = [axis for axis in range(axes) if taps[axis] is not None]
+    order.sort(key=lambda axis: target.shape[axis + 1] / source.shape[axis + 1])
+    fixed = [None if tap is None else tap.steps(out.dtype) for tap in taps]
     shapes = _shapes(source.shape[1:], target.shape[1:], order)
     largest = max(map(math.prod, shapes))
-    tile = tile_size(1 << 30, out.dtype)
-    pieces = min(target.shape[1], -(-largest // tile)) if taps[0] is not None else 1
+    if planes * largest <= UNTILED:
+        between = [planes * largest if len(order) > count else 0 for count in (1, 2, 0)]
+        _through(source, target, order, fixed, scratch_sets(1, [((size,), out.dtype) for size in between])[0])
+    else:
+        _tiled(source, target, taps, order, fixed, largest, shapes)
+
+
+def _tiled(
+    source: Array,
+    target: Array,
+    taps: Sequence[Taps | None],
+    order: list[int],
+    fixed: list[list[Step] | None],
+    largest: int,
+    shapes: list[tuple[int, ...]],
+) -> None:
+    """The maps in the order of the axes, for some planes (or some rows of one) at a time."""
+    tile, first_taps = tile_size(1 << 30, target.dtype), taps[0]
+    pieces = min(target.shape[1], -(-largest // tile)) if first_taps is not None else 1
     step = -(-target.shape[1] // pieces)
     together = max(1, tile // largest)
-    pieces, groups = -(-target.shape[1] // step), -(-planes // together)
-    fixed = [None if tap is None else steps(tap, out.dtype) for tap in taps]
+    pieces, groups = -(-target.shape[1] // step), -(-len(target) // together)
 
-    def run(number: int, first: Array, second: Array, work: Array) -> None:
+    def run(number: int, *buffers: Array) -> None:
         group, piece = divmod(number, pieces)
         where, rows = slice(group * together, (group + 1) * together), slice(piece * step, (piece + 1) * step)
-        values, plans = source[where], list(fixed)
-        if taps[0] is not None and pieces > 1:
-            part, read = taps[0].rows(rows.start, rows.stop)
-            values, plans[0] = values[:, read], steps(part, out.dtype)
-        result = target[where, rows]
-        todo = [axis for axis in order if plans[axis] is not None]
-        for count, axis in enumerate(todo):
-            shape = list(values.shape)
-            shape[axis + 1] = result.shape[axis + 1]
-            last = count == len(todo) - 1
-            into = result if last else (first, second)[count % 2][: math.prod(shape)].reshape(shape)
-            _along(values, into, axis + 1, plans[axis] or [], work)
-            values = into
+        values, plans = source[where], fixed
+        if first_taps is not None and pieces > 1:
+            part, read = first_taps.rows(rows.start, rows.stop)
+            values, plans = values[:, read], [part.steps(target.dtype), *fixed[1:]]
+        _through(values, target[where, rows], order, plans, buffers)
 
     most = together * (largest if pieces == 1 else -(-largest * step // target.shape[1]))
-    if pieces > 1 and taps[0] is not None:  # a run of rows may read more than its share
-        most = max(math.prod(shape[1:]) for shape in shapes) * _most_rows(taps[0], step)
-    parallel_for(run, pieces * groups, [((most,), out.dtype)] * 3)
+    if pieces > 1 and first_taps is not None:  # a run of rows may read more than its share
+        most = max(math.prod(shape[1:]) for shape in shapes) * _most_rows(first_taps, step)
+    parallel_for(run, pieces * groups, [((most,), target.dtype)] * 3)
+
+
+def _through(
+    values: Array, result: Array, order: list[int], plans: Sequence[list[Step] | None], buffers: Sequence[Array]
+) -> None:
+    """The maps of some axes (of whole planes, (planes, *sizes)) one after the other."""
+    first, second, work = buffers
+    for count, axis in enumerate(order, 1):
+        into = result
+        if count < len(order):
+            shape = list(values.shape)
+            shape[axis + 1] = result.shape[axis + 1]
+            into = (second, first)[count % 2][: math.prod(shape)].reshape(shape)
+        _along(values, into, axis + 1, plans[axis] or [], work)
+        values = into
 
 
 def _shapes(before: tuple[int, ...], after: tuple[int, ...], order: list[int]) -> list[tuple[int, ...]]:
@@ -94,7 +120,7 @@ def _along(x: Array, out: Array, axis: int, plan: list[Step], work: Array) -> No
             values = x[(*before, step.source)]
         else:
             values = work[: target.size].reshape(target.shape)
-            np.take(x, step.elements, axis=axis, out=values, mode="clip")  # "raise" would copy twice
+            x.take(step.elements, axis, values, "clip")  # "raise" would copy twice
         if not written:
             if step.target.stop - step.target.start < out.shape[axis]:
                 out.fill(0)

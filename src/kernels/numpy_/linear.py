@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..executor import Array, get_num_threads, parallel_for
+from ..executor import Array, get_num_threads, parallel_for, runs_alone
 from .linalg import rows_per_task
 from .tiling import unit_rows
 
@@ -43,7 +43,11 @@ def linear_backward(
         grad_x, grad_w, grad_b: outs, of the shapes of input, weight and bias.
     """
     grad = unit_rows(grad)
-    features = grad.shape[1]
+    rows, features = grad.shape
+    inputs = x.shape[1] if x is not None else weight.shape[1] if weight is not None else 1
+    if grad.size and inputs and runs_alone(rows, features, inputs):
+        _small_backward(grad, x, weight, grad_x, grad_w, grad_b)
+        return
     tasks: list[Callable[[], None]] = []
     if x is not None and grad_w is not None:
         tasks += _parts(functools.partial(_weight_part, grad, x, grad_w), features, grad.size * x.shape[1])
@@ -53,6 +57,18 @@ def linear_backward(
     if weight is not None and grad_x is not None:
         tasks += _parts(functools.partial(_input_part, grad, weight, grad_x), len(grad), grad.size * weight.shape[1])
     _run(tasks)
+
+
+def _small_backward(
+    grad: Array, x: Array | None, weight: Array | None, grad_x: Array | None, grad_w: Array | None, grad_b: Array | None
+) -> None:
+    """`linear_backward` where handing work to threads would take longer than the work."""
+    if x is not None and grad_w is not None:
+        np.matmul(grad.T, x, out=grad_w)
+    if grad_b is not None:
+        np.add.reduce(grad, axis=0, out=grad_b)
+    if weight is not None and grad_x is not None:
+        np.matmul(grad, weight, out=grad_x)
 
 
 def _weight_part(grad: Array, x: Array, grad_w: Array, part: slice) -> None:

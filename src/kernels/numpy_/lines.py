@@ -48,9 +48,7 @@ def map_lines(
     if outer * inner == 0:
         return
     cubes = [array.reshape(outer, array.shape[axis], inner) for array in arrays]
-    tile = tile_size(arrays[0].size, dtype)
-    if allocated:
-        tile = max(1, tile * dtype.itemsize // (dtype.itemsize + allocated))
+    tile = tile_size(arrays[0].size, dtype, allocated)
     width = min(inner, max(1, tile // max(length, 1)))
     batch = min(outer, max(1, tile // max(length * inner, 1))) if width == inner else 1
     widths, batches = -(-inner // width), -(-outer // batch)

@@ -52,16 +52,38 @@ def cross_entropy(
     terms = Terms.of(classes, weight, ignore_index, label_smoothing)
     exact = losses if losses.dtype == lse.dtype else scratch(losses.shape, lse.dtype)
 
-    def tile(where: slice, column: Array, work: Array) -> None:
-        state = _Running(lse[where], exact[where], column[: where.stop - where.start])
-        state.begin()
-        state.take(logits[where], targets[where], 0, work[: where.stop - where.start], terms)
-        state.finish(targets[where], terms)
+    def tile(where: slice, sums: Array, work: Array) -> None:
+        count, numbers = where.stop - where.start, targets[where]
+        part, total, picked, own = logits[where], lse[where], exact[where], sums[:count]
+        _take_targets(part, numbers, ignore_index, picked)
+        _log_sum_exp(part, total, own, work[:count])
+        if label_smoothing:
+            terms.sums(part, 0, own)
+        terms.finish(total, picked, own, numbers)
 
     step = rows_per_tile(rows, classes, logits.dtype)
-    parallel_slices(tile, rows, step, [((step, 4), lse.dtype), ((step, classes), lse.dtype)])
+    parallel_slices(tile, rows, step, [((step,), lse.dtype), ((step, classes), lse.dtype)])
     if exact is not losses:
         copy_tiled(exact, losses)
+
+
+def _take_targets(logits: Array, targets: Array, ignore_index: int, out: Array) -> None:
+    """``out`` = the logit of each row's target, of the first class where the row is ignored."""
+    ignored = targets == ignore_index
+    if ignored.any():
+        targets = np.where(ignored, 0, targets)
+    out[...] = logits[np.arange(len(targets)), targets]
+
+
+def _log_sum_exp(logits: Array, out: Array, sums: Array, work: Array) -> None:
+    """That of rows; ``sums`` is scratch of its shape, ``work`` of the shape of the logits."""
+    max_of_rows(logits, out)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.subtract(logits, out[:, None], work)
+        np.exp(work, work)
+        sum_of_rows(work, sums)
+        np.log(sums, sums)
+        np.add(out, sums, out)
 
 
 def cross_entropy_backward(

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..executor import Array, scratch
+from ..index_range import all_in_range
 from .tiling import FLOAT32, copy_tiled
 
 
@@ -63,10 +64,11 @@ class Terms(NamedTuple):
 
     def finish(self, lse: Array, picked: Array, sums: Array, targets: Array) -> None:
         """Turn the logits of the targets into the losses, in ``picked``; ``sums`` are those of `sums`, or scratch."""
-        hits = self.hits(targets, lse.dtype)
+        plain = self.weight is None and not self.smoothing
         with np.errstate(invalid="ignore"):
             np.subtract(lse, picked, picked)
-            np.multiply(picked, hits, picked)
+            if not plain:
+                np.multiply(picked, self.hits(targets, lse.dtype), picked)
             if self.smoothing:
                 np.multiply(sums, -self.spread, sums)
                 np.add(picked, sums, picked)
@@ -80,12 +82,15 @@ class Terms(NamedTuple):
 
     def rows(self, upstream: Array, lse: Array, targets: Array) -> RowGradients:
         """The three factors of the gradient of each row, times the gradient of its loss."""
-        hits = self.hits(targets, lse.dtype)
         ignored = targets == self.ignore_index
         given = scratch(lse.shape, lse.dtype)
         np.copyto(given, upstream, casting="unsafe")
         given[ignored] = 0
         factors = scratch(lse.shape, lse.dtype)
+        if self.weight is None and not self.smoothing and not self.z_loss:
+            np.copyto(factors, given)
+            return RowGradients(factors, given, None, None)
+        hits = self.hits(targets, lse.dtype)
         np.add(hits, self.spread * self.weight_sum, factors)
         if self.z_loss:
             np.add(factors, 2 * self.z_loss * lse, factors)
@@ -154,12 +159,16 @@ def in_float32(
 
 def places(targets: Array, first: int, count: int) -> tuple[Array, Array]:
     """The rows whose target is among ``count`` classes from ``first`` on, and its place among them."""
+    if not first and all_in_range(targets, count):
+        return np.arange(len(targets)), targets
     inside = np.flatnonzero((targets >= first) & (targets < first + count))
     return inside, targets[inside] - first
 
 
 def check_targets(targets: Array, classes: int, ignore_index: int) -> None:
     """Raise ``IndexError`` for a target that is neither a class nor ``ignore_index``."""
+    if all_in_range(targets, classes):
+        return
     wrong = targets[((targets < 0) | (targets >= classes)) & (targets != ignore_index)]
     if wrong.size:
         raise IndexError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..executor import Array, parallel_slices
-from .bits import SIGNED, pack_tile, packed_size, select_tile
+from .bits import SIGNED, pack_tile, packed_size, select_bits, select_tile
 from .tiling import BOOL, FLOAT64, contiguous_in, is_contiguous, numpy_workspace, tile_size
 
 __all__ = [
@@ -36,6 +36,7 @@ _RELATIONS: dict[str, tuple[np.ufunc, bool]] = {
 
 # Up to so many elements NumPy makes what is needed in between: tiles would take longer than the work.
 _SMALL = 2048
+_ALL_BITS = 0xFF
 
 
 def mark(x: Any, y: Any, mask_bits: Array, *, shape: tuple[int, ...], relation: str, or_nan: bool = False) -> None:
@@ -206,12 +207,17 @@ def turn_marked(x: Array, plus_bits: Array, minus_bits: Array, out: Array) -> No
     size, dtype = out.size, out.dtype
     step = tile_size(size, dtype)
 
-    def tile(where: slice, minus: Array, mask: Array) -> None:
-        minus, mask, part = minus[: where.stop - where.start], mask[: where.stop - where.start], target[where]
-        np.negative(source[where], minus)
-        select_tile(minus, minus_bits, where, minus, mask)
-        select_tile(source[where], plus_bits, where, part, mask)
-        np.bitwise_or(part.view(mask.dtype), minus.view(mask.dtype), out=part.view(mask.dtype))  # one of them is 0
+    sign = 8 * dtype.itemsize - 1  # the number of the bit that says which sign a number has
 
-    with numpy_workspace(1, size, step):
-        parallel_slices(tile, size, step, [((step,), dtype), ((step,), SIGNED[dtype.itemsize])])
+    def tile(where: slice, mask: Array) -> None:
+        mask, part = mask[: where.stop - where.start], target[where]
+        first, last = where.start >> 3, packed_size(where.stop)
+        np.copyto(mask, np.unpackbits(minus_bits[first:last], count=mask.size))
+        np.left_shift(mask, sign, mask)
+        np.bitwise_xor(source[where].view(mask.dtype), mask, out=part.view(mask.dtype))
+        kept = np.bitwise_or(plus_bits[first:last], minus_bits[first:last])
+        if not (kept[:-1] == _ALL_BITS).all() or mask.size % 8 or kept[-1] != _ALL_BITS:
+            select_bits(part, kept, part, mask)
+
+    with numpy_workspace(2, size, step):
+        parallel_slices(tile, size, step, [((step,), SIGNED[dtype.itemsize])])

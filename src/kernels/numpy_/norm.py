@@ -13,7 +13,7 @@ import numpy as np
 from ..executor import Array, parallel_slices, scratch
 from .reduce import sum as sum_over
 from .rows import combine, sum_of_columns, sum_of_products, sum_of_rows
-from .tiling import rows_per_tile
+from .tiling import elementwise, in_rows, rows_per_tile
 
 __all__ = [
     "add_bias",
@@ -71,13 +71,13 @@ def layer_norm_backward(
         sums.add(1, where, g)
         if grad_x is None:
             return
-        _average(work, weight, column)
+        _average(work, weight, column, work)
         np.multiply(normal, column, normal)
-        scaled = g if weight is None else np.multiply(g, weight, work)
-        _mean_of_rows(scaled, column[:, 0])
+        _average(g, weight, column, work)
         np.add(normal, column, normal)
-        np.subtract(scaled, normal, grad_x[where])
-        np.multiply(grad_x[where], r, grad_x[where])
+        part = grad_x[where]
+        np.subtract(g if weight is None else np.multiply(g, weight, part), normal, part)
+        np.multiply(part, r, part)
 
     _over_rows(tile, x, 2)
     sums.finish()
@@ -111,11 +111,11 @@ def rms_norm_backward(
         sums.add(0, where, work)
         if grad_x is None:
             return
-        _average(work, weight, column)
+        _average(work, weight, column, work)
         np.multiply(normal, column, normal)
-        scaled = g if weight is None else np.multiply(g, weight, work)
-        np.subtract(scaled, normal, grad_x[where])
-        np.multiply(grad_x[where], r, grad_x[where])
+        part = grad_x[where]
+        np.subtract(g if weight is None else np.multiply(g, weight, part), normal, part)
+        np.multiply(part, r, part)
 
     _over_rows(tile, x, 2)
     sums.finish()
@@ -125,7 +125,7 @@ def add_bias(x: Array, bias: Array, out: Array) -> None:
     """``out = x + bias`` for each row of ``x`` (rows, columns); ``out`` may be ``x``."""
 
     def tile(where: slice) -> None:
-        np.add(x[where], bias, out[where])
+        elementwise(np.add, x[where], bias, out[where])
 
     parallel_slices(tile, len(x), rows_per_tile(len(x), x.shape[1], x.dtype))
 
@@ -162,7 +162,8 @@ def _over_rows(body: Callable[..., None], x: Array, blocks: int) -> None:
     step = rows_per_tile(rows, columns, x.dtype)
 
     def tile(where: slice, *buffers: Array) -> None:
-        body(where, *[buffer[: where.stop - where.start] for buffer in buffers])
+        with in_rows(columns, (where.stop - where.start) * columns):
+            body(where, *[buffer[: where.stop - where.start] for buffer in buffers])
 
     parallel_slices(tile, rows if columns else 0, step, [((step, 1), x.dtype)] + [((step, columns), x.dtype)] * blocks)
 
@@ -172,11 +173,13 @@ def _mean_of_rows(x: Array, out: Array) -> None:
     np.multiply(out, 1 / x.shape[1], out)
 
 
-def _average(product: Array, weight: Array | None, column: Array) -> None:
-    """``column = mean of the rows of product * weight``; ``product`` is overwritten."""
-    if weight is not None:
-        np.multiply(product, weight, product)
-    _mean_of_rows(product, column[:, 0])
+def _average(x: Array, weight: Array | None, column: Array, work: Array) -> None:
+    """``column = mean of the rows of x * weight``; ``work`` may be ``x``."""
+    if weight is None:
+        sum_of_rows(x, column[:, 0])
+    else:
+        sum_of_products(x, weight, column[:, 0], work)
+    np.multiply(column, 1 / x.shape[1], column)
 
 
 def _reciprocal_root(variance: Array, eps: float) -> None:

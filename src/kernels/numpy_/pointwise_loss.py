@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..executor import Array, ScratchSpec, parallel_for
+from ..executor import Array, ScratchSpec, parallel_for, scratch_sets
 from .rows import sum_of_all
 from .tiling import BOOL, FLOAT32, FLOAT64, DType, is_contiguous, tile_size
 
@@ -44,7 +44,7 @@ def pointwise_loss(
     Raises:
         RuntimeError: for ``"bce"`` if an element of ``x`` is not between 0 and 1.
     """
-    value = _KINDS[kind].value
+    value, buffers = _KINDS[kind].value, _KINDS[kind].buffers
     if reduction != "none":
         sums = np.zeros(max(1, _Tiles.of(_inputs(x, target, weight, pos_weight), x).number), np.float64)
     extra = [out] if reduction == "none" else []
@@ -60,7 +60,7 @@ def pointwise_loss(
         else:
             sums[index] = sum_of_all(work)
 
-    _for_tiles(tile, x, target, weight, pos_weight, extra)
+    _for_tiles(tile, x, target, weight, pos_weight, extra, buffers)
     if reduction != "none":
         total = np.add.reduce(sums)
         size = x.size if reduction == "mean" else 1
@@ -108,7 +108,7 @@ def pointwise_loss_backward(
                     np.multiply(work, upstream, work)
             np.copyto(place, work, casting="unsafe")
 
-    _for_tiles(tile, x, target, weight, pos_weight, ([] if reduced else [grad]) + wanted)
+    _for_tiles(tile, x, target, weight, pos_weight, ([] if reduced else [grad]) + wanted, slopes.buffers)
 
 
 # -- tiles -------------------------------------------------------------------------------------------------------------
@@ -168,27 +168,35 @@ def _for_tiles(
     weight: Array | None,
     pos_weight: Array | None,
     outs: list[Array],
+    buffers: int,
 ) -> None:
-    """Call ``body(index, tiles of the four, tiles of the outs, work, spare, third, mask)`` for each tile."""
+    """Call ``body(index, tiles of the four, tiles of the outs, work, spare, third, mask)`` for each tile.
+
+    Only so many ``buffers`` of the last four are handed on.
+    """
     weight, pos_weight = (w if w is None else np.broadcast_to(w, x.shape) for w in (weight, pos_weight))
     tensors = [x, target, weight, pos_weight]
     cut = _Tiles.of(_inputs(*tensors, *outs), x)
     working: DType = FLOAT64 if x.dtype == FLOAT64 else FLOAT32
     cast = [tensor is not None and tensor.dtype != working for tensor in tensors]
+    dtypes = [working, working, working, BOOL][:buffers]
+    if cut.number == 1 and True not in cast:
+        body(0, tensors, outs, *scratch_sets(1, [(x.shape, dtype) for dtype in dtypes])[0])
+        return
     length = min(cut.tile, x.size)
-    lengths = [length] * 4 + [length if casting else 0 for casting in cast]
-    specs: list[ScratchSpec] = [((size,), BOOL if n == 3 else working) for n, size in enumerate(lengths)]
+    specs: list[ScratchSpec] = [((length,), dtype) for dtype in dtypes]
+    specs += [((length if casting else 0,), working) for casting in cast]
 
-    def tile(index: int, *buffers: Array) -> None:
+    def tile(index: int, *scratch: Array) -> None:
         parts = [None if tensor is None else cut.part(tensor, index) for tensor in tensors]
         shape = cut.part(x, index).shape
         size = math.prod(shape)
-        carved = [buffer[:size].reshape(shape) if buffer.size else buffer for buffer in buffers]
+        carved = [buffer[:size].reshape(shape) if buffer.size else buffer for buffer in scratch]
         for number, part in enumerate(parts):
             if part is not None and cast[number]:
-                np.copyto(carved[4 + number], part, casting="unsafe")
-                parts[number] = carved[4 + number]
-        body(index, parts, [cut.part(out, index) for out in outs], *carved[:4])
+                np.copyto(carved[len(dtypes) + number], part, casting="unsafe")
+                parts[number] = carved[len(dtypes) + number]
+        body(index, parts, [cut.part(out, index) for out in outs], *carved[: len(dtypes)])
 
     parallel_for(tile, cut.number, specs)
 
@@ -212,16 +220,17 @@ class _Kind(NamedTuple):
     slope: Callable[..., None]
     target_slope: Callable[..., None]
     differ_in_sign: bool = False  # the slopes do
+    buffers: int = 4  # tiles of scratch, the one to fill included
 
 
-def _of_difference(value: Callable[..., None], slope: Callable[..., None]) -> _Kind:
+def _of_difference(value: Callable[..., None], slope: Callable[..., None], buffers: int = 4) -> _Kind:
     """A loss of ``x - t``: its slopes differ in the sign only."""
 
     def target_slope(o: _Operands, work: Array, *spare: Array) -> None:
         slope(o, work, *spare)
         np.negative(work, work)
 
-    return _Kind(value, slope, target_slope, differ_in_sign=True)
+    return _Kind(value, slope, target_slope, differ_in_sign=True, buffers=buffers)
 
 
 def _mse(o: _Operands, work: Array, *spare: Array) -> None:
@@ -251,25 +260,27 @@ def _huber(o: _Operands, work: Array, spare: Array, *more: Array) -> None:
     """With ``m = min(|x - t|, delta)`` it is ``m * (|x - t| - m / 2)``."""
     _l1(o, work)
     np.minimum(work, o.parameter, out=spare)
-    np.multiply(spare, spare, more[0])
-    np.multiply(more[0], 0.5, more[0])
-    np.multiply(work, spare, work)
+    np.multiply(spare, 0.5, more[0])
     np.subtract(work, more[0], work)
+    np.multiply(work, spare, work)
 
 
 def _huber_slope(o: _Operands, work: Array, *spare: Array) -> None:
     np.subtract(o.x, o.t, work)
-    np.clip(work, -o.parameter, o.parameter, work)
+    np.maximum(work, -o.parameter, out=work)
+    np.minimum(work, o.parameter, out=work)
 
 
 def _smooth_l1(o: _Operands, work: Array, *spare: Array) -> None:
     _huber(o, work, *spare)
-    np.divide(work, o.parameter, work)
+    if o.parameter != 1:
+        np.divide(work, o.parameter, work)
 
 
 def _smooth_l1_slope(o: _Operands, work: Array, *spare: Array) -> None:
     _huber_slope(o, work)
-    np.divide(work, o.parameter, work)
+    if o.parameter != 1:
+        np.divide(work, o.parameter, work)
 
 
 def _bce(o: _Operands, work: Array, spare: Array, *more: Array) -> None:
@@ -392,7 +403,7 @@ def _kl_div_target_slope(o: _Operands, work: Array, spare: Array, *more: Array) 
 
 
 _KINDS = {
-    "mse": _of_difference(_mse, _mse_slope),
+    "mse": _of_difference(_mse, _mse_slope, buffers=1),
     "l1": _of_difference(_l1, _l1_slope),
     "smooth_l1": _of_difference(_smooth_l1, _smooth_l1_slope),
     "huber": _of_difference(_huber, _huber_slope),

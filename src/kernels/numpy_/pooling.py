@@ -7,6 +7,7 @@ largest it is the first one, and the last one that is NaN, as in PyTorch.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from ..executor import Array, parallel_for, scratch
 from ..windows import Block, Windows
-from .tiling import BOOL, contiguous, tile_size
+from .tiling import BOOL, UNTILED, contiguous, tile_size
 
 __all__ = [
     "max_pool",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 Numbers = tuple[int, ...]
+_FEW = 4096  # elements that are not worth tiles
 _INTEGERS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
@@ -41,24 +43,33 @@ def max_pool(
     axes = len(kernel)
     windows = Windows(x.shape[x.ndim - axes :], out.shape[out.ndim - axes :], kernel, stride, padding, dilation)
     source, results, numbers = (_planes(array, axes) for array in (x, out, places))
-    first = _first_places(windows, places.dtype)
-    lowest = _lowest(out.dtype)
+    if _fits_side_by_side(windows, source) and _max_side_by_side(source, results, numbers, windows):
+        return
+    first = _first_places(windows, places.dtype) if any(padding) else None
+    lowest, number_of = _lowest(out.dtype), places.dtype.type
 
     def run(where: slice, block: Block, mask: Array, work: Array) -> None:
         largest, number = results[(where, *block.where)], numbers[(where, *block.where)]
         seen, candidate = (buffer[: largest.size].reshape(largest.shape) for buffer in (mask, work))
-        largest.fill(lowest)
-        number[...] = first[block.where]
-        part = source[where]
-        for count, meeting in enumerate(windows.meetings(block)):
-            if meeting.inside is None or meeting.source is None:
+        part, begun = source[where], False
+        for count, (_, inside, seen_by, whole) in enumerate(windows.meetings(block)):
+            if inside is None or seen_by is None:
                 continue
-            inside = (slice(None), *meeting.inside)
-            values, most, larger = part[(slice(None), *meeting.source)], largest[inside], seen[inside]
+            values = part[seen_by]
+            if not begun:
+                begun = True
+                number[...] = 0 if first is None else first[block.where]
+                if whole:
+                    np.copyto(largest, values)
+                    continue
+                largest.fill(lowest)
+            most, chosen, larger, place = largest, number, seen, candidate
+            if not whole:
+                most, chosen, larger, place = most[inside], chosen[inside], larger[inside], place[inside]
             np.greater(values, most, out=larger)
             # Numbers only grow: the largest of those that were ever larger is the last one.
-            np.multiply(larger.view(np.uint8), places.dtype.type(count), out=candidate[inside])
-            np.maximum(number[inside], candidate[inside], out=number[inside])
+            np.multiply(larger.view(np.uint8), number_of(count), out=place)
+            np.maximum(chosen, place, out=chosen)
             np.maximum(most, values, out=most)
         if out.dtype.kind not in "iu" and np.isnan(largest, out=seen).any():
             _number_nans(part, number, windows, block, seen)
@@ -66,12 +77,39 @@ def max_pool(
     _over_blocks(run, results, windows, [(out.dtype, BOOL), (out.dtype, places.dtype)])
 
 
+def _fits_side_by_side(windows: Windows, x: Array) -> bool:
+    """Whether a few elements are cut into windows without gaps, overlaps or a rest."""
+    if not 0 < x.size <= _FEW or windows.kernel != windows.stride or any(windows.padding):
+        return False
+    cut = zip(windows.size, windows.counts, windows.kernel, windows.dilation, strict=True)
+    return all(size == count * kernel and step == 1 for size, count, kernel, step in cut)
+
+
+def _side_by_side(x: Array, windows: Windows) -> Array:
+    """(planes, *size) as a view (planes, *count, *kernel)."""
+    axes = len(windows.size)
+    pairs = itertools.chain.from_iterable(zip(windows.counts, windows.kernel, strict=True))
+    cut = x.reshape(len(x), *pairs)
+    return cut.transpose(0, *range(1, 2 * axes, 2), *range(2, 2 * axes + 1, 2))
+
+
+def _max_side_by_side(x: Array, out: Array, places: Array, windows: Windows) -> bool:
+    """`max_pool` of windows side by side; False, and nothing done, if there is NaN."""
+    seen = _side_by_side(x, windows).reshape(-1, windows.places)
+    found = seen.argmax(axis=1)
+    largest = seen[np.arange(len(found)), found]
+    if np.isnan(largest).any():
+        return False
+    np.copyto(out, largest.reshape(out.shape))
+    np.copyto(places, found.reshape(places.shape), casting="unsafe")
+    return True
+
+
 def _number_nans(x: Array, number: Array, windows: Windows, block: Block, seen: Array) -> None:
     for count, meeting in enumerate(windows.meetings(block)):
         if meeting.inside is not None and meeting.source is not None:
-            inside = (slice(None), *meeting.inside)
-            np.isnan(x[(slice(None), *meeting.source)], out=seen[inside])
-            np.copyto(number[inside], count, where=seen[inside], casting="unsafe")
+            np.isnan(x[meeting.source], out=seen[meeting.inside])
+            np.copyto(number[meeting.inside], count, where=seen[meeting.inside], casting="unsafe")
 
 
 def max_pool_backward(
@@ -90,10 +128,16 @@ def max_pool_backward(
     if results.size == 0:
         return
     bits: Any = _INTEGERS[out.itemsize]  # a product with 0 that is 0 for NaN, too
-    tile = tile_size(1 << 30, out.dtype)
-    blocks = windows.blocks(tile) if windows.positions else []
+    if _fits_side_by_side(windows, results):
+        chosen = numbers.reshape(-1, 1) == np.arange(windows.places)
+        spread = np.multiply(upstream.reshape(-1, 1).view(bits), chosen, dtype=bits).view(out.dtype)
+        target = _side_by_side(results, windows)
+        target[...] = spread.reshape(target.shape)
+        return
+    blocks = windows.blocks(tile_size(1 << 30, out.dtype)) if windows.positions else []
     largest = max((block.length for block in blocks), default=1)
-    together = max(1, min(tile // largest, -(-len(results) // 2)))
+    together = _planes_together(len(results), largest, out.dtype)
+    overlap = windows.overlap
 
     def run(index: int, mask: Array, work: Array) -> None:
         where = slice(index * together, (index + 1) * together)
@@ -101,16 +145,16 @@ def max_pool_backward(
         target.fill(0)
         for block in blocks:
             gradient, number = upstream[(where, *block.where)], numbers[(where, *block.where)]
-            for count, meeting in enumerate(windows.meetings(block)):
-                if meeting.inside is None or meeting.source is None:
+            for count, (_, inside, seen_by, whole) in enumerate(windows.meetings(block)):
+                if inside is None or seen_by is None:
                     continue
-                inside = (slice(None), *meeting.inside)
-                chosen = mask[: gradient[inside].size].reshape(gradient[inside].shape)
-                np.equal(number[inside], count, out=chosen)
-                into = target[(slice(None), *meeting.source)]
-                share = work[: into.size].reshape(into.shape) if windows.overlap else into
-                np.multiply(gradient[inside].view(bits), chosen, out=share.view(bits))
-                if windows.overlap:
+                given, place = (gradient, number) if whole else (gradient[inside], number[inside])
+                chosen = mask[: given.size].reshape(given.shape)
+                np.equal(place, count, out=chosen)
+                into = target[seen_by]
+                share = work[: into.size].reshape(into.shape) if overlap else into
+                np.multiply(given.view(bits), chosen, out=share.view(bits))
+                if overlap:
                     np.add(into, share, out=into)
 
     parallel_for(run, -(-len(results) // together), [((together * largest,), BOOL), ((together * largest,), out.dtype)])
@@ -135,10 +179,10 @@ def max_pool_gather(
         target.fill(0)
         for count, meeting in enumerate(windows.meetings(block)):
             if meeting.inside is not None and meeting.source is not None:
-                inside = (slice(None), *meeting.inside)
-                chosen = mask[: target[inside].size].reshape(target[inside].shape)
-                np.equal(number[inside], count, out=chosen)
-                np.copyto(target[inside], source[where][(slice(None), *meeting.source)], where=chosen)
+                into = target[meeting.inside]
+                chosen = mask[: into.size].reshape(into.shape)
+                np.equal(number[meeting.inside], count, out=chosen)
+                np.copyto(into, source[where][meeting.source], where=chosen)
 
     _over_blocks(run, results, windows, [(out.dtype, BOOL)])
 
@@ -178,11 +222,14 @@ def max_pool_indices(
 
 def _planes(x: Array, axes: int) -> Array:
     """(*, *sizes) with all the leading axes as one."""
-    lead = x.shape[: x.ndim - axes]
+    lead = x.ndim - axes
+    shape = math.prod(x.shape[:lead]), *x.shape[lead:]
+    if x.flags.c_contiguous:
+        return x.reshape(shape)
     try:
-        return x.reshape(math.prod(lead), *x.shape[x.ndim - axes :], copy=False)
+        return x.reshape(shape, copy=False)
     except ValueError:
-        return contiguous(x).reshape(math.prod(lead), *x.shape[x.ndim - axes :])
+        return contiguous(x).reshape(shape)
 
 
 def _lowest(dtype: Any) -> Any:
@@ -207,7 +254,7 @@ def _over_blocks(run: Callable[..., None], results: Array, windows: Windows, spe
     tile = tile_size(1 << 30, specs[0][0])
     blocks = windows.blocks(tile)
     largest = max(block.length for block in blocks)
-    together = max(1, min(tile // largest, -(-len(results) // 2)))
+    together = _planes_together(len(results), largest, specs[0][0])
 
     def task(index: int, *buffers: Array) -> None:
         group, number = divmod(index, len(blocks))
@@ -215,3 +262,10 @@ def _over_blocks(run: Callable[..., None], results: Array, windows: Windows, spe
 
     count = -(-len(results) // together) * len(blocks)
     parallel_for(task, count, [((together * largest,), dtype) for _, dtype in specs])
+
+
+def _planes_together(planes: int, positions: int, dtype: Any) -> int:
+    """How many planes make a tile: all if they are few elements, at most half of them otherwise."""
+    if planes * positions <= UNTILED:
+        return planes
+    return max(1, min(tile_size(1 << 30, dtype) // positions, -(-planes // 2)))

@@ -78,7 +78,7 @@ class _Rows:
             if not meeting.whole:
                 target.fill(0)
             if meeting.inside is not None and meeting.source is not None:
-                target[(_EVERY, _EVERY, _EVERY, *meeting.inside)] = source[(_EVERY, _EVERY, _EVERY, *meeting.source)]
+                target[meeting.inside] = source[meeting.source]
         across = count * self.length
         flat = columns.reshape(grouped, self.places * wide, self.stride, -1)
         found = []

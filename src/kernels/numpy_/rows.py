@@ -7,6 +7,7 @@ import numpy as np
 from ..executor import Array, scratch
 
 _FEW_COLUMNS = 16  # up to here a loop over columns beats NumPy's reduction, which costs about 20 ns a row
+_ROWS_A_COLUMN = 25  # if there are so many rows for each column: a column costs half a microsecond
 _WIDE = 1024
 _RUN = 32
 _SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
@@ -29,7 +30,7 @@ def sum_of_rows(x: Array, out: Array) -> None:
 def reduce_rows(ufunc: np.ufunc, x: Array, out: Array) -> None:
     """``out[i] = ufunc.reduce(x[i, :])``, in ``out``'s dtype."""
     rows, columns = x.shape
-    if 0 < columns <= _FEW_COLUMNS < rows and x.dtype == out.dtype:
+    if 0 < columns <= _FEW_COLUMNS and rows > _ROWS_A_COLUMN * columns and x.dtype == out.dtype:
         np.copyto(out, x[:, 0])
         for column in range(1, columns):
             ufunc(out, x[:, column], out=out)
@@ -58,9 +59,12 @@ def _sum_long_rows(x: Array, out: Array) -> None:
 
 
 def sum_of_products(x: Array, y: Array, out: Array, work: Array) -> None:
-    """``out[i] = sum(x[i, :] * y[i, :])``, without the products, for which ``work`` is, unless rows are very long."""
+    """``out[i] = sum(x[i, :] * y[i, :])``, without the products, for which ``work`` is, unless rows are very long.
+
+    ``y`` may be one row for all.
+    """
     if _FEW_COLUMNS < x.shape[1] <= 2 * _TOGETHER and x.dtype == y.dtype == out.dtype and x.dtype in _SUMMED:
-        np.einsum("ij,ij->i", x, y, out=out)
+        np.einsum("ij,j->i" if y.ndim == 1 else "ij,ij->i", x, y, out=out)
         return
     np.multiply(x, y, work)
     sum_of_rows(work, out)

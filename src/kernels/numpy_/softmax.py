@@ -12,7 +12,7 @@ import numpy as np
 
 from ..executor import Array, parallel_for, scratch_sets
 from .rows import max_of_rows, sum_of_rows
-from .tiling import UNTILED, contiguous, contiguous_in, map_tiles, tile_size
+from .tiling import UNTILED, contiguous, contiguous_in, in_rows, map_tiles, tile_size
 
 __all__ = [
     "log_softmax",
@@ -91,7 +91,8 @@ def _along(body: Callable[..., None], arrays: list[Array], axis: int, *, with_bl
     if inner == 1 and arrays[0].size <= UNTILED:
         rows = arrays[0].size // length
         specs = [((rows, 1), dtype)] + [((rows, length), dtype)] * with_block
-        body(*[a.reshape(rows, a.shape[axis]) for a in arrays], *scratch_sets(1, specs)[0])
+        with in_rows(length, arrays[0].size):
+            body(*[a.reshape(rows, a.shape[axis]) for a in arrays], *scratch_sets(1, specs)[0])
         return
     cubes = [a.reshape(-1, a.shape[axis], inner) for a in arrays]
     outer = len(cubes[0])
@@ -108,7 +109,8 @@ def _along(body: Callable[..., None], arrays: list[Array], axis: int, *, with_bl
         shape = (count, length, wide)
         views += [column[: count * wide].reshape(count, 1, wide)]
         views += [buffer[: math.prod(shape)].reshape(shape) for buffer in work]
-        body(*[view[:, :, 0] for view in views] if inner == 1 else views)
+        with in_rows(length if inner == 1 else wide, views[0].size):
+            body(*[view[:, :, 0] for view in views] if inner == 1 else views)
 
     specs = [((batch * width,), dtype)] + [((batch * width * length,), dtype)] * with_block
     parallel_for(block, batches * widths, specs)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..executor import Array, parallel_for, parallel_slices, scratch
+from .along import take_lines
 from .lines import map_lines
 from .tiling import contiguous, numpy_workspace, rows_per_tile, tile_size
 
@@ -20,6 +21,8 @@ __all__ = [
     "topk",
 ]
 
+_LONG = 64  # elements of a line
+_GROUP = 16  # short lines that a long one is seen as; and groups for each extreme that is asked for
 _FEW = 4  # a fourth of a line or more is sorted rather than picked out
 
 
@@ -49,19 +52,50 @@ def topk(x: Array, values: Array, indices: Array, *, axis: int, largest: bool = 
 
     def block(x: Array, values: Array, indices: Array) -> None:
         length = x.shape[1]
-        if count * _FEW < length:
+        if (few := _few_extremes(x, count, largest)) is not None:
+            found = few
+        elif count * _FEW < length:
             place = length - count if largest else count - 1
             found = np.argpartition(x, place, axis=1)
             found = found[:, place:] if largest else found[:, : place + 1]
             if ordered:
-                found = np.take_along_axis(found, _order(np.take_along_axis(x, found, 1), largest), 1)
+                found = _taken(found, _order(_taken(x, found), largest))
         else:
             found = _order(x, largest)[:, :count]
         indices[...] = found
-        values[...] = np.take_along_axis(x, found, 1)
+        take_lines(x, found, values)
 
     if count:
         map_lines(block, [contiguous(x), values, indices], axis, allocated=24 + 2 * x.itemsize)
+
+
+def _few_extremes(x: Array, count: int, largest: bool) -> Array | None:
+    """The numbers of the ``count`` most extreme elements of each of some long lines, in order; None if that is no help.
+
+    A line is seen as short ones, side by side. As many elements as are asked for, the extremes of short lines, reach
+    the worst of the best of these, so all that are looked for do; there are few others, and only these are sorted.
+    """
+    length = x.shape[1]
+    groups = length // _GROUP
+    if x.ndim > 2 or x.dtype.kind != "f" or x.itemsize < 4 or groups < _GROUP * count:
+        return None
+    fold = np.maximum if largest else np.minimum
+    extremes = fold.reduce(x[:, : groups * _GROUP].reshape(len(x), _GROUP, groups), axis=1)
+    place = groups - count if largest else count - 1
+    least = np.partition(extremes, place, axis=1)[:, place, None]
+    inside = x >= least if largest else x <= least
+    numbers = np.flatnonzero(inside)
+    counts = np.count_nonzero(inside, axis=1)
+    widest = int(counts.max(initial=0))
+    if widest > groups or counts.min(initial=count) < count:  # many are equal, or some are NaN
+        return None
+    before = np.repeat(np.arange(len(x)) * widest - np.cumsum(counts) + counts, counts)
+    places = before + np.arange(numbers.size)
+    values = np.full((len(x), widest), -np.inf if largest else np.inf, x.dtype)
+    values.reshape(-1)[places] = x.reshape(-1)[numbers]
+    candidates = np.zeros(values.shape, np.intp)
+    candidates.reshape(-1)[places] = numbers % length
+    return _taken(candidates, _order(values, largest)[:, :count])
 
 
 def select(
@@ -90,7 +124,7 @@ def select(
                 first = np.expand_dims(missing.argmax(1), 1)
                 found = np.where(np.take_along_axis(missing, first, 1), first, found)
         indices[...] = found
-        values[...] = np.take_along_axis(x, found, 1)
+        take_lines(x, found, values)
 
     map_lines(block, [contiguous(x), *_columns(x, axis, values, indices)], axis, allocated=24 + 2 * x.itemsize)
 
@@ -100,14 +134,14 @@ def mode(x: Array, values: Array, indices: Array, *, axis: int) -> None:
 
     def block(x: Array, values: Array, indices: Array) -> None:
         order = _order(x, False)
-        ordered = np.take_along_axis(x, order, 1)
+        ordered = _taken(x, order)
         counter = np.arange(x.shape[1]).reshape((1, -1, 1)[: x.ndim])
         starts = np.zeros(x.shape, np.intp)
         np.multiply(counter[:, 1:], ordered[:, 1:] != ordered[:, :-1], out=starts[:, 1:])
         np.maximum.accumulate(starts, axis=1, out=starts)
         last = np.expand_dims((counter - starts).argmax(1), 1)
-        indices[...] = np.take_along_axis(order, last, 1)
-        values[...] = np.take_along_axis(ordered, last, 1)
+        take_lines(order, last, indices)
+        take_lines(ordered, last, values)
 
     map_lines(block, [contiguous(x), *_columns(x, axis, values, indices)], axis, allocated=40 + 2 * x.itemsize)
 
@@ -160,8 +194,34 @@ def _columns(x: Array, axis: int, *arrays: Array) -> list[Array]:
     return [array.reshape(shape) for array in arrays]
 
 
+def _taken(x: Array, numbers: Array) -> Array:
+    found = np.empty(numbers.shape, x.dtype)
+    take_lines(x, numbers, found)
+    return found
+
+
 def _order(x: Array, descending: bool) -> Array:
     """The numbers of the elements of each line in order, equal ones as they stand."""
+    if not _sorts_faster(x):
+        return _stable_order(x, descending)
+    order = np.argsort(x, axis=1)
+    ordered = _taken(x, order)
+    # Only where equal ones, or several NaN, stand side by side is there something left to be put in order.
+    unsettled = (ordered[:, 1:] == ordered[:, :-1]).any(1) | np.isnan(ordered[:, -2:]).any(1)
+    if descending:
+        order = order[:, ::-1]
+    if unsettled.any():
+        lines, places = np.moveaxis(x, 1, -1), np.moveaxis(order, 1, -1)
+        places[unsettled] = _stable_order(lines[unsettled], descending)
+    return order
+
+
+def _sorts_faster(x: Array) -> bool:
+    """Whether NumPy sorts faster without keeping equal elements as they stand: long lines of floats, with AVX-512."""
+    return x.dtype.kind == "f" and x.itemsize > 2 and x.shape[1] >= _LONG
+
+
+def _stable_order(x: Array, descending: bool) -> Array:
     if not descending:
         return np.argsort(x, axis=1, kind="stable")
     backwards: Array = np.argsort(x[:, ::-1], axis=1, kind="stable")[:, ::-1]
@@ -171,5 +231,5 @@ def _order(x: Array, descending: bool) -> Array:
 
 def _sort_block(x: Array, values: Array, indices: Array, descending: bool) -> None:
     order = _order(x, descending)
-    values[...] = np.take_along_axis(x, order, 1)
+    take_lines(x, order, values)
     indices[...] = order

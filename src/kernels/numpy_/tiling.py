@@ -11,8 +11,8 @@ With a quarter of a million elements a step takes 20 to 50 us and still finds it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,18 +22,58 @@ from ..executor import Array, get_num_threads, parallel_for, parallel_slices, sc
 
 DType: TypeAlias = np.dtype[Any]
 
-_TILE_BYTES = 1 << 20
+TILE_BYTES = 1 << 20
 _LINE = 64  # bytes of a line of the cache
 _MULTIPLE = 4096  # tiles start on whole bytes of a bit mask, and on whole pages of most types
-UNTILED = _TILE_BYTES // 8  # elements: arrays of up to this many are one tile, whatever their dtype
+UNTILED = TILE_BYTES // 8  # elements: arrays of up to this many are one tile, whatever their dtype
 BOOL: DType = np.dtype(np.bool_)
 FLOAT32: DType = np.dtype(np.float32)
 FLOAT64: DType = np.dtype(np.float64)
 
 
-def tile_size(size: int, dtype: DType) -> int:
-    """Elements of a tile of an array of ``size``: at most 1 MiB, and an even number of tiles about equally large."""
-    most = _TILE_BYTES // dtype.itemsize
+_BUFFER, _SMALLEST_BUFFER, _LONG_ROW = 8192, 16, 256  # elements
+
+
+class unbuffered(np.errstate):  # noqa: N801  # a context manager, called like a function
+    """A block of code in which ufuncs work on strided and broadcast rows as they lie (NOTE [ NumPy's buffer ])."""
+
+    def __enter__(self) -> None:
+        super().__enter__()  # `errstate` ends the change of the buffer's size, too
+        np.setbufsize(_SMALLEST_BUFFER)
+
+
+def in_rows(length: int, size: int) -> AbstractContextManager[None]:
+    """`unbuffered` for rows of a length at which that helps, if nothing is cast, else a block of code as it is."""
+    return unbuffered() if _LONG_ROW <= length <= _BUFFER // 2 and size >= _BUFFER else _AS_IT_IS
+
+
+_AS_IT_IS = nullcontext()
+
+
+def elementwise(ufunc: np.ufunc, *arrays: Any) -> None:
+    """Call a cheap ufunc on arrays and numbers, the output last, without NumPy's buffer where that only costs."""
+    out = arrays[-1]
+    if out.ndim > 1 and _LONG_ROW <= out.shape[-1] <= _BUFFER // 2 and out.size >= _BUFFER:
+        strided = False
+        for array in arrays:
+            if isinstance(array, np.ndarray) and array.ndim:
+                if array.dtype != out.dtype and out.dtype != BOOL:
+                    break  # to be cast: that takes a buffer
+                strided = strided or not array.flags.c_contiguous or array.shape != out.shape
+        else:
+            if strided:
+                with unbuffered():
+                    ufunc(*arrays[:-1], out=out)
+                return
+    ufunc(*arrays[:-1], out=out)
+
+
+def tile_size(size: int, dtype: DType, allocated: int = 0) -> int:
+    """Elements of a tile of an array of ``size``: at most 1 MiB, and an even number of tiles about equally large.
+
+    ``allocated`` is how many bytes more than its own there are for each element.
+    """
+    most = TILE_BYTES // (dtype.itemsize + allocated)
     if size <= most:
         return max(size, 1)
     pieces = -(-size // most)
@@ -53,7 +93,7 @@ def is_contiguous(array: Array) -> bool:
 
 def copy_tiled(x: Any, out: Array) -> None:
     """``out[...] = x`` with a cast where dtypes differ, on several threads if it is large."""
-    if out.size <= UNTILED:
+    if out.nbytes <= TILE_BYTES:
         np.copyto(out, x, casting="unsafe")
         return
     if np.ndim(x) == 0:  # a quarter of the time that it takes as an array
@@ -132,7 +172,12 @@ def map_tiles(body: Callable[..., Any], arrays: Sequence[Array], scratch_dtypes:
     tile = tile_size(size, arrays[-1].dtype)
     specs = [((tile,), dtype) for dtype in scratch_dtypes]
     if size <= tile:
-        body(*arrays, *scratch_sets(1, [(shape, dtype) for dtype in scratch_dtypes])[0])
+        work = scratch_sets(1, [(shape, dtype) for dtype in scratch_dtypes])[0]
+        if size < _BUFFER or all(map(is_contiguous, arrays)):
+            body(*arrays, *work)
+        else:
+            with _rows_as_they_lie(shape, arrays, scratch_dtypes):
+                body(*arrays, *work)
     elif all(map(is_contiguous, arrays)):
         flat = [array.reshape(-1) for array in arrays]
 
@@ -157,19 +202,29 @@ def _map_blocks(
     step = max(1, tile // inner)
     runs = -(-shape[axis] // step)
     leading = shape[:axis]
+    dtypes = [dtype for _, dtype in specs]
 
     def block(index: int, *buffers: Array) -> None:
         before, run = divmod(index, runs)
         where: tuple[Any, ...] = (*np.unravel_index(before, leading), slice(run * step, (run + 1) * step))
         views = [array[where] for array in arrays]
         count, part = views[-1].size, views[-1].shape
-        body(*views, *[buffer[:count].reshape(part) for buffer in buffers])
+        with _rows_as_they_lie(part, arrays, dtypes):
+            body(*views, *[buffer[:count].reshape(part) for buffer in buffers])
 
     parallel_for(block, math.prod(leading) * runs, specs)
 
 
-@contextmanager
-def numpy_workspace(itemsize: int, size: int, tile: int) -> Iterator[None]:
+def _rows_as_they_lie(
+    shape: tuple[int, ...], arrays: Sequence[Array], scratch_dtypes: Sequence[DType]
+) -> AbstractContextManager[None]:
+    """`in_rows` for a body on tiles of a shape, if all that it works on has one dtype."""
+    dtype = arrays[-1].dtype
+    alike = all(array.dtype == dtype for array in arrays) and all(found == dtype for found in scratch_dtypes)
+    return in_rows(shape[-1], math.prod(shape)) if alike else _AS_IT_IS
+
+
+def numpy_workspace(itemsize: int, size: int, tile: int) -> AbstractContextManager[None]:
     """Charge what NumPy itself allocates in each tile: ``itemsize`` bytes an element."""
-    with memory.pool(memory.CPU).charge(itemsize * min(size, tile) * min(get_num_threads(), max(1, -(-size // tile)))):
-        yield
+    tiles = 1 if size <= tile else min(get_num_threads(), -(-size // tile))
+    return memory.pool(memory.CPU).charge(itemsize * min(size, tile) * tiles)

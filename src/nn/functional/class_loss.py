@@ -8,12 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from ...autograd.ops import loss, loss_linear, loss_soft
-from ...autograd.ops.elementwise import where
+from ...autograd.ops import loss, loss_linear, loss_nll, loss_soft
 from ...autograd.ops.promotion import is_floating
-from ...autograd.ops.scatter import gather_along
 from ...autograd.tensor import Tensor
 from ._checks import check_reduction, check_tensors
 from .linear import linear
@@ -65,8 +61,9 @@ def cross_entropy(
         return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     _check_shapes("cross_entropy", input, target)
     logits, rows = _as_rows(input, target)
-    losses: Tensor = loss.cross_entropy(logits, rows, weight, ignore_index, label_smoothing)
-    return _reduced_rows(losses, target, weight, ignore_index, reduction)
+    scale = _scale("cross_entropy", input, target, weight, ignore_index, reduction)
+    losses: Tensor = loss.cross_entropy(logits, rows, weight, ignore_index, label_smoothing, scale)
+    return losses if scale is not None or input.dim() == 2 else losses.reshape(tuple(target.shape))
 
 
 def _of_probabilities(
@@ -87,6 +84,9 @@ def _of_probabilities(
 
 def _check_shapes(name: str, input: Tensor, target: Tensor) -> None:
     """Raise unless a target has the input's shape without classes."""
+    shape = input._array.shape
+    if len(shape) > 1 and target._array.shape == (shape[0], *shape[2:]):
+        return
     if input.dim() > 1 and input.shape[0] != (target.shape[0] if target.dim() else 1):
         raise ValueError(
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size"
@@ -102,6 +102,8 @@ def _check_shapes(name: str, input: Tensor, target: Tensor) -> None:
 
 def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Logits and targets as the op has them: (N, C) and (N,), or (N, C, L) and (N, L)."""
+    if input.dim() == 2:
+        return input, target
     logits = _as_logits(input)
     return logits, target.reshape(-1) if logits.dim() == 2 else target.reshape(logits.shape[0], logits.shape[2])
 
@@ -138,22 +140,14 @@ def nll_loss(
     Raises:
         ValueError, IndexError, RuntimeError: as `cross_entropy`.
 
-    Keeps the targets and a factor for each of them.
+    Keeps the targets, and the weights of the classes if there are some.
     """
     check_tensors("nll_loss", input=input, target=target)
     check_reduction(reduction)
     _check_shapes("nll_loss", input, target)
-    dim = min(input.dim() - 1, 1)
-    loss.check_targets("nll_loss", target.numel(), input.shape[dim], target._array, ignore_index)
-    loss.check_class_weight("nll_loss", input.shape[dim], None if weight is None else weight._array)
-    factors = loss.class_weight("nll_loss", weight, input)
-    counted = target != ignore_index
-    numbers: Tensor = where(counted, target, 0).to(np.dtype(np.int64))
-    picked: Tensor = gather_along(input, numbers.unsqueeze(dim), dim).squeeze(dim)
-    if factors is not None:
-        picked = picked * factors[numbers]
-    losses: Tensor = where(counted, -picked, 0.0)
-    return _reduced_rows(losses, target, weight, ignore_index, reduction)
+    scale = _scale("nll_loss", input, target, weight, ignore_index, reduction)
+    result: Tensor = loss_nll.nll_loss(input, target, weight, ignore_index, scale)
+    return result
 
 
 def linear_cross_entropy(
@@ -264,6 +258,20 @@ def _by_logits(
     options: dict[str, Any] = {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
     losses = cross_entropy(logits, target, weight, reduction=reduction, **options)
     return losses.reshape(*input.shape[:-1]) if reduction == "none" and len(outs) == 1 else losses
+
+
+def _scale(
+    name: str, input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+) -> float | None:
+    """By how much the sum of the losses of the rows is scaled, None where it is not taken (see `_reduced_rows`)."""
+    if reduction != "mean":
+        return None if reduction == "none" else 1.0
+    if weight is not None:  # it is read by class, before the op looks at it
+        classes = input.shape[min(input.dim() - 1, 1)]
+        loss.check_class_weight(name, classes, weight._array)
+        loss.check_targets(name, target.numel(), classes, target._array, ignore_index)
+    counted = loss.counted_weight(target, weight, ignore_index)
+    return 1.0 / counted if counted else math.nan
 
 
 def _reduced_rows(losses: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:

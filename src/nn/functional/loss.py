@@ -221,6 +221,8 @@ def _of_difference(
 
 
 def _broadcast(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    if input.shape == target.shape:
+        return input, target
     shape = broadcast_shapes(name, tuple(input.shape), tuple(target.shape))
     first, second = (x if tuple(x.shape) == shape else expand(x, shape) for x in (input, target))
     return first, second

@@ -132,6 +132,10 @@ def multi_margin_loss(
         )
     rows, numbers = input.reshape(-1, input.shape[-1] if input.dim() else 1), target.reshape(-1, 1)
     classes = rows.shape[1]
+    if target.dtype != np.int64:
+        raise RuntimeError(f"multi_margin_loss: expected a target of int64, got {target.dtype}")
+    if weight is not None and weight.shape[0] != classes:
+        raise RuntimeError(f"multi_margin_loss: inconsistent weight size, expected {classes}, got {weight.shape[0]}")
     if numbers.numel() and input.device.type != "meta" and bool(((numbers < 0) | (numbers >= classes)).any()):
         raise IndexError(f"multi_margin_loss: target out of range: there are {classes} classes")
     found: Tensor = relu(margin - gather_along(rows, numbers, 1) + rows)

@@ -130,27 +130,16 @@ class ModuleState(ModuleTree):
             raise TypeError(
                 f"Expected state_dict to be dict-like, a mapping of names to tensors, got {type(state_dict).__name__}"
             )
-        versions = getattr(state_dict, "_metadata", None) or {}
-        keys = IncompatibleKeys([], [])
-        messages: list[str] = []
-        steps: list[Callable[[], object]] = []
-
-        def visit(module: Any, state: dict[str, Any], prefix: str) -> None:
-            local = {**versions.get(prefix[:-1], {}), "assign_to_params_buffers": assign, "steps": steps}
-            module._load_from_state_dict(state, prefix, local, strict, *keys, messages)
-            for name, child in module._modules.items():
-                if child is not None:
-                    start = f"{prefix}{name}."
-                    visit(child, {key: value for key, value in state.items() if key.startswith(start)}, start)
-
-        visit(self, dict(state_dict), "")
+        found = _Found(getattr(state_dict, "_metadata", None) or {}, strict, assign)
+        _plan(self, dict(state_dict), "", found)
+        keys, messages = found.keys, found.messages
         if strict:
             messages = _wrong_names(keys) + messages
         if messages:
             listed = "\n\t".join(messages)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
         with no_grad():
-            for step in steps:
+            for step in found.steps:
                 step()
         _after_loading(self, keys)
         return keys
@@ -229,6 +218,27 @@ class ModuleState(ModuleTree):
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, incompatible_keys)`` after a state was loaded; the hook may change the lists."""
         return add_hook(self._load_state_dict_post_hooks, hook, prepend=False)
+
+
+class _Found:
+    """What is found out about a state before anything is written."""
+
+    def __init__(self, versions: Mapping[str, Any], strict: bool, assign: bool) -> None:
+        self.versions, self.strict, self.assign = versions, strict, assign
+        self.keys = IncompatibleKeys([], [])
+        self.messages: list[str] = []
+        self.steps: list[Callable[[], object]] = []
+
+
+def _plan(module: Any, state: dict[str, Any], prefix: str, found: _Found) -> None:
+    """Let a module and those below look at a state. No closure: one that calls itself would keep the state alive."""
+    versions = found.versions.get(prefix[:-1], {})
+    local = {**versions, "assign_to_params_buffers": found.assign, "steps": found.steps}
+    module._load_from_state_dict(state, prefix, local, found.strict, *found.keys, found.messages)
+    for name, child in module._modules.items():
+        if child is not None:
+            start = f"{prefix}{name}."
+            _plan(child, {key: value for key, value in state.items() if key.startswith(start)}, start, found)
 
 
 class _WithoutModule(NamedTuple):

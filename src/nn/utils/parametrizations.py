@@ -11,6 +11,7 @@ from ...autograd.creation import ones, randn, zeros
 from ...autograd.functions.linear_algebra import factorizations, solving
 from ...autograd.functions.normalization import _weight_norm, norm_except_dim
 from ...autograd.grad_mode import no_grad
+from ...autograd.recomputing import update_state
 from ...autograd.tensor import Tensor
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -104,17 +105,16 @@ class _SpectralNorm(Module):
         return result
 
     def _power_method(self, matrix: Tensor, times: int) -> None:
-        with no_grad():
-            for _ in range(times):
-                self._u.copy_(F.normalize(functions.mv(matrix, self._v), dim=0, eps=self.eps))
-                self._v.copy_(F.normalize(functions.mv(matrix.t().conj(), self._u), dim=0, eps=self.eps))
+        for _ in range(times):
+            self._u.copy_(F.normalize(functions.mv(matrix, self._v), dim=0, eps=self.eps))
+            self._v.copy_(F.normalize(functions.mv(matrix.t().conj(), self._u), dim=0, eps=self.eps))
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.dim() == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = self._as_matrix(weight)
         if self.training:
-            self._power_method(matrix.detach(), self.n_power_iterations)
+            update_state(lambda: self._power_method(matrix.detach(), self.n_power_iterations))
         # Copies: the next forward in training writes over the vectors, which backward needs as they are.
         u, v = self._u.clone(), self._v.clone()
         sigma = functions.vdot(u, functions.mv(matrix, v))

@@ -13,6 +13,7 @@ from ...autograd import functions
 from ...autograd.creation import randn
 from ...autograd.functions.normalization import _weight_norm, norm_except_dim
 from ...autograd.grad_mode import no_grad
+from ...autograd.recomputing import update_state
 from ...autograd.tensor import Tensor
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -169,15 +170,17 @@ class SpectralNorm(_Rewritten):
         result: Tensor = weight.reshape(weight.shape[0], -1)
         return result
 
+    def _iterate(self, matrix: Tensor, u: Tensor, v: Tensor) -> None:
+        for _ in range(self.n_power_iterations):
+            v.copy_(F.normalize(functions.mv(matrix.t(), u), dim=0, eps=self.eps))
+            u.copy_(F.normalize(functions.mv(matrix, v), dim=0, eps=self.eps))
+
     def compute(self, module: Any, training: bool) -> Tensor:
         weight = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
         matrix = self.as_matrix(weight)
         if training:
-            with no_grad():
-                for _ in range(self.n_power_iterations):
-                    v.copy_(F.normalize(functions.mv(matrix.t(), u), dim=0, eps=self.eps))
-                    u.copy_(F.normalize(functions.mv(matrix, v), dim=0, eps=self.eps))
+            update_state(lambda: self._iterate(matrix, u, v))
             u, v = u.clone(), v.clone()  # the next forward writes over them, and backward needs these
         result: Tensor = weight / functions.dot(u, functions.mv(matrix, v))
         return result

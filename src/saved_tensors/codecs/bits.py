@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from ...memory import MemoryPool
-from ..payload import PACKED, RUN_BYTES, Site, as_bytes, byte_runs
+from ..payload import PACKED, Site
 from .host import HostArray, HostCodec
+from .tiles import for_tiles
 
 _BOOL = np.dtype(np.bool_)
 _BYTE = np.dtype(np.uint8)
+_TILE = 1 << 20
 
 
 class PackBits(HostCodec):
@@ -24,18 +26,18 @@ class PackBits(HostCodec):
         if array.dtype != _BOOL:
             return None
         bits, _ = memory.lease((-(-array.size // 8),), _BYTE, PACKED)
-        start = 0
-        with memory.charge(RUN_BYTES // 8):
-            for run in byte_runs(array):
-                packed = np.packbits(run)
-                bits[start : start + packed.size] = packed
-                start += packed.size
+
+        def tile(start: int, flags: HostArray) -> None:
+            bits[start // 8 : -(-(start + flags.size) // 8)] = np.packbits(flags)
+
+        for_tiles(array, tile, tile=_TILE, workspace=1)
         return (bits,), None
 
     def decode(self, buffers: Sequence[HostArray], out: HostArray, note: Any) -> None:
         (bits,) = buffers
-        start = 0
-        # NumPy unpacks into an array of its own: a run at a time keeps that small
-        for run in byte_runs(as_bytes(out)):
-            run[:] = np.unpackbits(bits[start : start + -(-run.size // 8)], count=run.size)
-            start += RUN_BYTES // 8
+
+        # NumPy unpacks into an array of its own: a tile at a time keeps that small
+        def tile(start: int, flags: HostArray) -> None:
+            flags[:] = np.unpackbits(bits[start // 8 : -(-(start + flags.size) // 8)], count=flags.size)
+
+        for_tiles(out, tile, tile=_TILE, workspace=1)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...memory import MemoryPool
-from ..payload import PACKED, RUN_BYTES, Site, byte_runs
+from ..payload import PACKED, Site
 from .host import HostArray, HostCodec
+from .tiles import for_tiles
 
 _UNSIGNED: dict[int, np.dtype[Any]] = {
     1: np.dtype(np.uint8),
@@ -36,14 +37,20 @@ class Constant(HostCodec):
         if array[(-1,) * array.ndim].tobytes() != first:
             return None
         pattern = np.frombuffer(first, bits)[0]
-        with memory.charge(RUN_BYTES // array.itemsize):
-            for run in byte_runs(array):
-                if not (run.view(bits) == pattern).all():
-                    return None
+        others: list[int] = []
+
+        def tile(start: int, numbers: HostArray) -> None:
+            if not others and not (numbers.view(bits) == pattern).all():
+                others.append(start)
+
+        for_tiles(array, tile, workspace=1)
+        if others:
+            return None
         element, _ = memory.lease((1,), array.dtype, PACKED)
         element.view(np.uint8)[:] = np.frombuffer(first, np.uint8)
         return (element,), None
 
     def decode(self, buffers: Sequence[HostArray], out: HostArray, note: Any) -> None:
         bits = _UNSIGNED[out.itemsize]
-        out.view(bits)[...] = buffers[0].view(bits)[0]
+        pattern = buffers[0].view(bits)[0]
+        for_tiles(out.view(bits), lambda start, numbers: numbers.fill(pattern))

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...memory import MemoryPool
-from ..payload import PACKED, Site, byte_runs
+from ..payload import PACKED, Site
 from .host import HostArray, HostCodec
+from .tiles import for_tiles
 
 _NARROWER: tuple[np.dtype[Any], ...] = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.uint32))
 
@@ -29,20 +30,28 @@ class NarrowIntegers(HostCodec):
     def encode(self, array: HostArray, memory: MemoryPool, site: Site) -> tuple[Sequence[HostArray], Any] | None:
         if array.dtype.kind not in "iu" or array.itemsize == 1:
             return None
-        low, high = int(array.min()), int(array.max())
+        bounds: list[tuple[int, int]] = []
+        for_tiles(array, lambda start, numbers: bounds.append((int(numbers.min()), int(numbers.max()))))
+        low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
         narrow = next((dtype for dtype in _NARROWER if high - low <= np.iinfo(dtype).max), None)
         if narrow is None or narrow.itemsize >= array.itemsize:
             return None
         distances, _ = memory.lease((array.size,), narrow, PACKED)
         base = array.dtype.type(low)
-        start = 0
-        for run in byte_runs(array):
-            numbers = run.view(array.dtype)
+
+        def tile(start: int, numbers: HostArray) -> None:
             part = distances[start : start + numbers.size]
-            np.subtract(numbers, base, out=part, dtype=array.dtype, casting="unsafe")
-            start += numbers.size
+            np.subtract(numbers, base, out=part, dtype=numbers.dtype, casting="unsafe")
+
+        for_tiles(array, tile)
         return (distances,), low
 
     def decode(self, buffers: Sequence[HostArray], out: HostArray, note: Any) -> None:
-        flat = out.reshape(-1)
-        np.add(buffers[0], out.dtype.type(note), out=flat, dtype=out.dtype, casting="unsafe")
+        (distances,) = buffers
+        base = out.dtype.type(note)
+
+        def tile(start: int, numbers: HostArray) -> None:
+            part = distances[start : start + numbers.size]
+            np.add(part, base, out=numbers, dtype=numbers.dtype, casting="unsafe")
+
+        for_tiles(out, tile)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...kernels.executor import get_num_threads, parallel_slices
-from ...memory import CPU, MemoryPool, pool
+from ...memory import MemoryPool
 from ..layout import Array
 from ..payload import PACKED, Site
 from .host import HostArray, HostCodec
-from .rounding import CHUNK, grid_of, steps_of
+from .rounding import CHUNK, grid_of, round_to_grid
 from .tiles import TILE, for_tiles
 
 _BYTE = np.dtype(np.uint8)
 # Random numbers for rounding have 16 bits: half the price of a float, and fine enough for 256 steps.
 _DRAWS = 1 << 16
-# Arrays of a tile's size that NumPy makes at a time.
-_TEMPORARIES = 4
+_WORD = np.dtype(np.uint64)
+_DRAWS_PER_WORD = 4
 
 
 class Quantizer(HostCodec):
@@ -53,7 +52,20 @@ class Quantizer(HostCodec):
         self._steps = 2**bits - 1
         self._tile = max(TILE // group, 1) * group
         self._seed = seed
-        self._next = itertools.count().__next__
+        self._numbers = itertools.count()
+
+    def _next(self) -> int:
+        return next(self._numbers)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where its random numbers are: with that, a resumed run rounds as the first would have."""
+        number = self._next()
+        self._numbers = itertools.count(number)
+        return {"seed": self._seed, "number": number}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was called."""
+        self._seed, self._numbers = int(state_dict["seed"]), itertools.count(int(state_dict["number"]))
 
     def describe(self) -> str:
         bound = f"error below (max - min) / {self._steps} of the group, mean 0"
@@ -65,7 +77,7 @@ class Quantizer(HostCodec):
         codes, grids, number = *self._lease(array, memory), self._next()
         unfit: list[int] = []
 
-        def tile(start: int, numbers: HostArray) -> None:
+        def tile(start: int, numbers: HostArray, draws: HostArray, scratch: HostArray, steps: HostArray) -> None:
             if unfit:
                 return
             rows = _rows(np, numbers, self.group)
@@ -73,27 +85,23 @@ class Quantizer(HostCodec):
             if found is None:
                 unfit.append(start)
                 return
+            draws = draws[: rows.size].reshape(rows.shape)
             # a generator for each tile: the same numbers whichever thread draws them
-            random = np.random.Generator(np.random.SFC64((self._seed, number, start)))
-            draws = random.integers(0, _DRAWS, rows.shape, np.uint16).astype(rows.dtype)
-            draws += rows.dtype.type(0.5)
-            draws *= rows.dtype.type(1 / _DRAWS)
-            self._store(np, rows, found, draws, (codes, grids), start, numbers.size)
+            _draw(np.random.Generator(np.random.SFC64((self._seed, number, start))), draws)
+            scratches = draws, scratch[: rows.size].reshape(rows.shape), steps[: rows.size].reshape(rows.shape)
+            self._store(np, rows, found, scratches, (codes, grids), start, numbers.size)
 
-        tiles = min(-(-array.size // self._tile), get_num_threads())
-        with pool(CPU).charge(_TEMPORARIES * tiles * min(self._tile, array.size + self.group) * array.itemsize):
-            for_tiles(array, tile, tile=self._tile)
+        most = min(self._tile, -(-array.size // self.group) * self.group)
+        # beside these, the draws in 2 bytes each, and the last tile's rows, filled up
+        specs = [((most,), array.dtype), ((most,), array.dtype), ((most,), _BYTE)]
+        for_tiles(array, tile, specs, tile=self._tile, workspace=2 + array.itemsize)
         return None if unfit else ((codes, grids), None)
 
     def decode(self, buffers: Sequence[HostArray], out: HostArray, note: Any) -> None:
-        flat = out.reshape(-1)
-        tiles = min(-(-flat.size // self._tile), get_num_threads())
+        def tile(start: int, numbers: HostArray, steps: HostArray) -> None:
+            self._restore(np, buffers, numbers, start, steps)
 
-        def tile(part: slice) -> None:
-            self._restore(np, buffers, flat, part.start, part.stop)
-
-        with pool(CPU).charge(_TEMPORARIES * tiles * min(self._tile, flat.size + self.group) * flat.itemsize):
-            parallel_slices(tile, flat.size, self._tile)
+        for_tiles(out, tile, [((min(self._tile, out.size) + 1,), _BYTE)], tile=self._tile, workspace=1)
 
     def encode_on_device(self, xp: Any, flat: Array, memory: MemoryPool) -> tuple[Sequence[Array], Any] | None:
         if flat.dtype not in (np.float32, np.float64):
@@ -107,14 +115,16 @@ class Quantizer(HostCodec):
             found = grid_of(xp, rows, self._steps)
             if found is None:
                 return None
-            draws = random.random(rows.shape, np.float32)
-            self._store(xp, rows, found, draws, (codes, grids), start, numbers.size)
+            draws = random.random(rows.shape, np.float32).astype(rows.dtype, copy=False)
+            scratches = draws, xp.empty_like(rows), xp.empty(rows.shape, _BYTE)
+            self._store(xp, rows, found, scratches, (codes, grids), start, numbers.size)
         return (codes, grids), None
 
     def decode_on_device(self, xp: Any, buffers: Sequence[Array], flat: Array, note: Any) -> None:
         chunk = max(CHUNK // self._tile, 1) * self._tile
         for start in range(0, flat.size, chunk):
-            self._restore(xp, buffers, flat, start, min(start + chunk, flat.size))
+            numbers = flat[start : start + chunk]
+            self._restore(xp, buffers, numbers, start, xp.empty(numbers.size + 1, _BYTE))
 
     # -- a tile --------------------------------------------------------------------------------------------------------
 
@@ -128,31 +138,55 @@ class Quantizer(HostCodec):
         xp: Any,
         rows: Array,
         found: tuple[Array, Array],
-        draws: Array,
+        scratches: tuple[Array, Array, Array],
         into: tuple[Array, Array],
         start: int,
         size: int,
     ) -> None:
-        """Write the grids and the codes of some rows, which begin at an element."""
-        codes, grids = into
-        low, step = found
-        grid = grids[start // self.group : start // self.group + rows.shape[0]]
-        grid[:, 0] = low
-        grid[:, 1] = step
-        steps = steps_of(xp, rows, low, step, draws, self._steps).reshape(-1)[:size]
-        stop = start + size
-        codes[start * self.bits // 8 : -(-stop * self.bits // 8)] = steps if self.bits == 8 else _joined(xp, steps)
+        """Write the grids and the codes of some rows, which begin at an element.
 
-    def _restore(self, xp: Any, buffers: Sequence[Array], flat: Array, start: int, stop: int) -> None:
-        """Fill the elements from ``start``, the first of a group, to ``stop``."""
+        The scratch arrays are like the rows: the draws, one more, and one of bytes.
+        """
+        codes, grids = into
+        draws, scratch, steps = scratches
+        grid = grids[start // self.group : start // self.group + rows.shape[0]]
+        grid[:, 0], grid[:, 1] = found
+        round_to_grid(xp, rows, found, draws, scratch, self._steps, steps)
+        steps = steps.reshape(-1)[:size]
+        part = codes[start * self.bits // 8 : -(-(start + size) * self.bits // 8)]
+        if self.bits == 8:
+            part[...] = steps
+        else:  # two steps a byte
+            part[...] = steps[::2]
+            steps[1::2] <<= 4
+            part[: size // 2] |= steps[1::2]
+
+    def _restore(self, xp: Any, buffers: Sequence[Array], numbers: Array, start: int, scratch: Array) -> None:
+        """Fill the elements that begin at ``start``, the first of a group; ``scratch`` has a byte for each and one."""
         codes, grids = buffers
-        part = codes[start * self.bits // 8 : -(-stop * self.bits // 8)]
-        steps = part if self.bits == 8 else _parted(xp, part)[: stop - start]
-        grid = grids[start // self.group : -(-stop // self.group)]
-        rows = _rows(xp, steps.astype(flat.dtype), self.group)
-        rows *= grid[:, 1:]
-        rows += grid[:, :1]
-        flat[start:stop] = rows.reshape(-1)[: stop - start]
+        size = numbers.size
+        steps = codes[start * self.bits // 8 : -(-(start + size) * self.bits // 8)]
+        if self.bits == 4:
+            both = scratch[: 2 * steps.size]
+            xp.bitwise_and(steps, np.uint8(15), out=both[::2])
+            xp.right_shift(steps, np.uint8(4), out=both[1::2])
+            steps = both[:size]
+        grid = grids[start // self.group : -(-(start + size) // self.group)]
+        whole = size // self.group * self.group
+        for first, last in ((0, whole), (whole, size)):
+            if first < last:
+                shape = (-1, min(self.group, last - first))
+                rows, some = numbers[first:last].reshape(shape), grid[first // self.group : -(-last // self.group)]
+                xp.multiply(steps[first:last].reshape(shape), some[:, 1:], out=rows)
+                rows += some[:, :1]
+
+
+def _draw(random: np.random.Generator, out: HostArray) -> None:
+    """Random numbers from 0 to 1 with 16 bits, evenly about their middle."""
+    words = random.integers(0, 2**64 - 1, -(-out.size // _DRAWS_PER_WORD), _WORD, endpoint=True)
+    out[...] = words.view(np.uint16)[: out.size].reshape(out.shape)
+    out += out.dtype.type(0.5)
+    out *= out.dtype.type(1 / _DRAWS)
 
 
 def _rows(xp: Any, numbers: Array, group: int) -> Array:
@@ -164,19 +198,3 @@ def _rows(xp: Any, numbers: Array, group: int) -> Array:
         filled[numbers.size :] = numbers[-1]
         numbers = filled
     return numbers.reshape(-1, group)
-
-
-def _joined(xp: Any, steps: Array) -> Array:
-    """Two 4-bit steps a byte."""
-    joined = xp.zeros(-(-steps.size // 2), np.uint8)
-    joined[: steps.size // 2] = steps[1::2] << np.uint8(4)
-    joined |= steps[::2]
-    return joined
-
-
-def _parted(xp: Any, codes: Array) -> Array:
-    """4-bit steps, one a byte."""
-    steps = xp.empty(2 * codes.size, _BYTE)
-    steps[::2] = codes & np.uint8(15)
-    steps[1::2] = codes >> np.uint8(4)
-    return steps

@@ -59,14 +59,22 @@ def grid_of(xp: Any, rows: Array, steps: int) -> tuple[Array, Array] | None:
     return low, width / rows.dtype.type(steps)
 
 
-def steps_of(xp: Any, rows: Array, low: Array, step: Array, draws: Array, steps: int) -> Array:
+def round_to_grid(
+    xp: Any, rows: Array, grid: tuple[Array, Array], draws: Array, scratch: Array, steps: int, out: Array
+) -> None:
     """The place of each element on its row's grid: down, or up with the probability that its rest says.
 
     Args:
-        draws: random numbers from 0 to 1, as many as there are elements.
+        grid: of each row, as `grid_of` gives it.
+        draws: random numbers from 0 to 1, like ``rows``; they are overwritten, and so is ``scratch``.
+        steps: how many a grid has.
+        out: bytes, like ``rows``.
     """
+    low, step = grid
     tiny = np.finfo(rows.dtype).tiny
     inverse = xp.where(step > tiny, 1 / xp.where(step > tiny, step, rows.dtype.type(1)), rows.dtype.type(0))
-    places = (rows - low[:, None]) * inverse[:, None]
-    places += draws
-    return xp.clip(xp.floor(places), 0, steps).astype(np.uint8)
+    xp.subtract(rows, low[:, None], out=scratch)
+    scratch *= inverse[:, None]
+    draws += scratch
+    xp.clip(draws, 0, steps, out=draws)
+    out[...] = draws  # none is negative: cutting off the rest rounds down

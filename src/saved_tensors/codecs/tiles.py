@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...kernels.executor import ScratchSpec, parallel_slices, scratch_sets
+from ...kernels.numpy_.tiling import numpy_workspace
 from ..payload import byte_runs
 from .host import HostArray
 
@@ -13,7 +14,11 @@ TILE = 1 << 17
 
 
 def for_tiles(
-    array: HostArray, function: Callable[..., object], specs: Sequence[ScratchSpec] = (), tile: int = TILE
+    array: HostArray,
+    function: Callable[..., object],
+    specs: Sequence[ScratchSpec] = (),
+    tile: int = TILE,
+    workspace: int = 0,
 ) -> None:
     """Call ``function(start, numbers, *scratch)`` for each tile of an array, whose elements are taken in C order.
 
@@ -22,13 +27,15 @@ def for_tiles(
         function: writes what it makes of the numbers somewhere; tiles have nothing in common.
         specs: shape and dtype of each scratch array that it wants.
         tile: elements.
+        workspace: bytes for each element of a tile that NumPy allocates for itself in ``function``.
     """
-    if array.flags.c_contiguous:
-        flat = array.reshape(-1)
-        parallel_slices(lambda part, *scratch: function(part.start, flat[part], *scratch), flat.size, tile, specs)
-        return
-    scratch, start = scratch_sets(1, specs)[0], 0
-    for run in byte_runs(array, tile * array.itemsize):
-        numbers = run.view(array.dtype)
-        function(start, numbers, *scratch)
-        start += numbers.size
+    with numpy_workspace(workspace, array.size, tile):
+        if array.flags.c_contiguous:
+            flat = array.reshape(-1)
+            parallel_slices(lambda part, *scratch: function(part.start, flat[part], *scratch), flat.size, tile, specs)
+            return
+        scratch, start = scratch_sets(1, specs)[0], 0
+        for run in byte_runs(array, tile * array.itemsize):
+            numbers = run.view(array.dtype)
+            function(start, numbers, *scratch)
+            start += numbers.size

@@ -39,7 +39,8 @@ class DataLoader:
         ValueError: for settings that exclude each other, or are out of range.
 
     What a worker raises is raised at its batch, with the worker's own traceback. Threads end with the iteration, also
-    when it is left. `state_dict` says where an iteration is: a loader that it is loaded into goes on there.
+    when it is left; one that hangs is left alone after five seconds, with a warning. `state_dict` says where an
+    iteration is: a loader that it is loaded into goes on there.
 
     >>> import stowgrad
     >>> from stowgrad.utils.data import TensorDataset
@@ -199,6 +200,12 @@ class _Stream:
         if not samples or (self._drop_last and len(samples) < size):
             raise StopIteration
         return self._collate(samples)
+
+    def close(self) -> None:
+        """Let a generator run to its end."""
+        close = getattr(self._samples, "close", None)
+        if close is not None:
+            close()
 
 
 @dataclass

@@ -6,13 +6,15 @@ NOTE [ Worker threads ]
 3. Random numbers that a task draws come from a stream of its own, named by the seed of the iteration and the number of
    the task: they are the same on every thread, and again when an iteration is resumed.
 4. Threads know the `_Shared` only, never the iterator. When that is closed, collected, or ends with an exception, they
-   are told to stop: each ends with the batch that it is at.
+   are told to stop: each ends with the batch that it is at. Whoever waits for that waits `LONGEST_END` seconds at most:
+   a thread can't be ended from outside, and one that hangs must not hang the program.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from typing import Any
 
 from ...autograd.random import Generator, drawing_from
 
+LONGEST_END = 5.0  # as PyTorch waits for its processes
 _STRIDE = 0x9E3779B97F4A7C15  # seeds of neighbouring tasks are far from those that people choose
 
 
@@ -185,16 +188,29 @@ class Prefetching:
         raise StopIteration
 
     def close(self, wait: bool = True) -> None:
-        """End the threads; what they have fetched is dropped."""
+        """End the threads; what they have fetched is dropped. One that does not end is left alone, with a warning."""
+        is_first = self._finalizer.alive
         self._finalizer()
         self._given = self._used
         self._working = []
-        if wait:
-            for thread in self._threads:
-                if thread is not threading.current_thread():
-                    thread.join()
+        if wait and is_first:
+            self._wait()
         with self._shared.changed:
             self._shared.made.clear()
+
+    def _wait(self) -> None:
+        end = time.monotonic() + LONGEST_END
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, end - time.monotonic()))
+        hanging = [thread.name for thread in self._threads if thread.is_alive()]
+        if hanging:
+            warnings.warn(
+                f"DataLoader: worker threads did not end within {LONGEST_END} seconds and are left alone:"
+                f" {', '.join(hanging)}; what they do can't be stopped, and ends with the process",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
 
 def _work(
@@ -213,10 +229,13 @@ def _work(
     while True:
         given = queue.get()
         if given is None or shared.stopped:
-            return
+            break
         task_number, task = given
         shared.deliver(task_number, _made_of(fetch, task, failed, seed + (task_number + 1) * _STRIDE))
         del given, task  # nothing is kept while waiting
+    close = getattr(fetch, "close", None)
+    if close is not None:
+        close()  # a stream may have something to put away; what it raises goes to threading.excepthook
 
 
 def _made_of(fetch: Callable[[Any], Any] | None, task: Any, failed: BaseException | None, seed: int) -> _Made:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stowgrad.autograd.ops import loss, loss_linear, loss_soft
+from stowgrad.autograd.ops import loss, loss_linear, loss_nll, loss_soft
 
 from .case import Case, rand
 
@@ -25,6 +25,21 @@ CASES = [
     Case("cross_entropy", _smooth, (rand(5, 6), abs(_TARGETS) % 6), "smoothing"),
     Case("cross_entropy", _smooth, (rand(5, 6), abs(_TARGETS) % 6, _FACTORS), "smoothing, weights"),
     Case("cross_entropy", loss.cross_entropy, (rand(2, 6, 4), _OF_PLACES, _FACTORS), "places"),
+    Case("cross_entropy", lambda *args: loss.cross_entropy(*args, scale=0.25), (rand(5, 6), _TARGETS), "scaled sum"),
+    Case("nll_loss", loss_nll.nll_loss, (rand(5, 6), _TARGETS)),
+    Case("nll_loss", loss_nll.nll_loss, (rand(2, 6, 4), _OF_PLACES, _FACTORS), "places"),
+    Case("nll_loss", lambda *args: loss_nll.nll_loss(*args, scale=0.25), (rand(5, 6), _TARGETS), "scaled sum"),
+    Case(
+        "nll_loss_backward",
+        lambda grad, t, w: loss_nll.nll_loss_backward(grad, t, loss.class_weight("", w, grad), (2, 6, 4), -100, None),
+        (rand(2, 4), _OF_PLACES, _FACTORS),
+    ),
+    Case(
+        "nll_loss_backward",
+        lambda grad, t: loss_nll.nll_loss_backward(grad, t, None, (5, 6), -100, 0.25),
+        (rand(), _TARGETS),
+        "scaled sum",
+    ),
     Case("soft_cross_entropy", loss_soft.soft_cross_entropy, (rand(5, 6), rand(5, 6))),
     Case("soft_cross_entropy", loss_soft.soft_cross_entropy, (rand(2, 6, 4), rand(2, 6, 4), _FACTORS), "places"),
     Case(

@@ -1,0 +1,202 @@
+"""Rows by number along one axis: read, written, added.
+
+NOTE [ Sums of rows ]
+1. Long rows are added one after the other, in stripes of columns that threads share out. Short ones are added element
+   by element: `np.add.at` takes about a nanosecond for each, if everything has one dtype and one axis. Between these,
+   all rows that are the first of their number are added at once, then all second ones, and so on.
+2. Where many rows fall into one place, and in half precision, rows are sorted by number, so that each sum is a wide or
+   a pairwise one.
+3. Whichever way is taken depends on shapes and dtypes only, and each sum is in the order of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..executor import Array, parallel_for, parallel_slices
+from .tiling import UNTILED, contiguous, numpy_workspace, rows_per_tile, tile_size
+
+__all__ = [
+    "index_add",
+    "index_put_rows",
+    "take_rows",
+]
+
+_WORKSPACE = 40  # bytes an element that NumPy needs to sort: numbers, their order, where stretches begin
+_FEW_COLUMNS = 8
+_SHORT = 16  # rows of a stretch that are added to those of other stretches
+_LONG = 512  # elements of a row that is added by a call of its own
+_MIDDLE = 64  # elements of a row that is added together with others
+_CROWDED = 16  # rows that fall into one place on average
+_STRIPE = 1 << 13  # elements of a row that a thread adds
+_CHUNK = 1 << 15  # elements that are numbered at a time
+
+
+def take_rows(x: Array, index: Array, out: Array, *, axis: int) -> None:
+    """``out[i, j, k] = x[i, index[j], k]``; numbers are in range, or count from the end."""
+    if not out.size:
+        return
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    source, target = contiguous(x).reshape(outer, x.shape[axis], inner), out.reshape(outer, len(index), inner)
+
+    def block(where: slice) -> None:
+        if outer == 1:
+            np.take(source[0], index[where], axis=0, out=target[0, where], mode="wrap")  # "raise" would copy twice
+        else:
+            np.take(source[where], index, axis=1, out=target[where], mode="wrap")
+
+    rows, columns = (len(index), inner) if outer == 1 else (outer, len(index) * inner)
+    parallel_slices(block, rows, rows_per_tile(rows, columns, out.dtype))
+
+
+def index_put_rows(out: Array, index: Array, src: Any, *, axis: int) -> None:
+    """``out[i, index[j], k] = src[i, j, k]``; ``src`` is an array that broadcasts, or a number."""
+    where: tuple[Any, ...] = (*[slice(None)] * axis, index)
+    out[where] = src
+
+
+def adds_at_once(dtype: np.dtype[Any], count: int, places: int) -> bool:
+    """Whether ``count`` numbers are added to ``places`` by `np.add.at` (or a row at a time): note, rule 2."""
+    return dtype.kind in "fiuc" and (dtype.kind in "iu" or dtype.itemsize > 2) and count <= _CROWDED * places
+
+
+def index_add(out: Array, index: Array, src: Array, *, axis: int, alpha: Any = 1) -> None:
+    """``out[i, index[j], k] += alpha * src[i, j, k]``, in the order of ``j``; negative numbers count from the end."""
+    if not src.size:
+        return
+    length = out.shape[axis]
+    if not out.flags.c_contiguous or out.dtype != src.dtype or not adds_at_once(out.dtype, len(index), length):
+        _add_stretches(out, index, src, axis, alpha)
+        return
+    inner = math.prod(out.shape[axis + 1 :])
+    target, given = out.reshape(-1, length, inner), contiguous(src).reshape(-1, len(index), inner)
+    if inner >= _LONG:
+        _add_long(target, index, given, alpha)
+        return
+    together = inner >= _MIDDLE and len(target) == 1 and src.size <= UNTILED
+    if not (together and _add_ranks(target[0], index, given[0], alpha)):
+        _add_short(target, index, given, alpha)
+
+
+def _add_long(out: Array, index: Array, src: Array, alpha: Any) -> None:
+    """A row at a time. Arrays are (outer, rows, columns)."""
+    outer, _, inner = src.shape
+    numbers = index.tolist()
+    step = inner if src.size <= _CHUNK else min(inner, _STRIPE)
+    stripes = -(-inner // step)
+
+    def stripe(number: int, work: Array) -> None:
+        before, across = divmod(number, stripes)
+        columns = slice(across * step, (across + 1) * step)
+        target, given = out[before, :, columns], src[before, :, columns]
+        for place, row in zip(numbers, given, strict=True):
+            total = target[place]
+            np.add(total, row if alpha == 1 else np.multiply(row, alpha, out=work[: len(row)]), out=total)
+
+    parallel_for(stripe, outer * stripes, [((0 if alpha == 1 else step,), out.dtype)])
+
+
+def _add_short(out: Array, index: Array, src: Array, alpha: Any) -> None:
+    """An element at a time. Arrays are (outer, rows, columns)."""
+    outer, count, inner = src.shape
+    length = out.shape[1]
+    flat, columns = out.reshape(-1), np.arange(inner)
+    batch = max(1, _CHUNK // (count * inner))
+    chunk = count if batch > 1 else max(1, _CHUNK // inner)
+
+    def some(where: slice) -> None:
+        before = np.arange(where.start, where.stop)[:, None, None] * length
+        for begin in range(0, count, chunk):
+            rows = slice(begin, begin + chunk)
+            numbers = (before + (index[rows] % length)[:, None]) * inner + columns
+            given = src[where, rows]
+            np.add.at(flat, numbers.reshape(-1), (given if alpha == 1 else given * alpha).reshape(-1))
+
+    with numpy_workspace(16 + (0 if alpha == 1 else out.itemsize), src.size, min(src.size, batch * chunk * inner)):
+        parallel_slices(some, outer, batch)
+
+
+def _add_ranks(out: Array, index: Array, src: Array, alpha: Any) -> bool:
+    """First rows of all numbers at once, then second ones, and so on; False if a number comes too often for that."""
+    with numpy_workspace(_WORKSPACE, len(index), len(index)):
+        order, starts, places = segments(index % len(out))
+        counts = np.diff(starts, append=len(order))
+        most = int(counts.max())
+        if most > _SHORT:
+            return False
+        with numpy_workspace(3 * out.itemsize, src.size, src.size):
+            for rank in range(most):
+                chosen = np.flatnonzero(counts > rank) if rank else slice(None)
+                rows = src.take(order[starts[chosen] + rank], axis=0)
+                if alpha != 1:
+                    rows *= alpha
+                rows += out.take(places[chosen], axis=0)
+                out[places[chosen]] = rows
+    return True
+
+
+def _add_stretches(out: Array, index: Array, src: Array, axis: int, alpha: Any) -> None:
+    """A stretch of equal numbers at a time."""
+    out, src = np.moveaxis(out, axis, 0), np.moveaxis(src, axis, 0)
+    if out.ndim == 1:
+        out, src = out[:, None], src[:, None]
+    width, tile = math.prod(out.shape[2:]), tile_size(src.size, out.dtype)
+    step = max(1, min(out.shape[1], tile // (_SHORT * width)))
+    chunk = max(1, tile // (step * width))
+    across = -(-out.shape[1] // step)
+    wide = out.dtype if out.dtype.kind in "biuc" or out.dtype.itemsize > 2 else np.dtype(np.float32)
+    with numpy_workspace(_WORKSPACE, len(index), len(index)):
+        index = index % len(out)
+        order, starts, _ = segments(index)
+
+        def block(number: int) -> None:
+            """The numbers whose first place is in one stretch of the order: nobody else writes there."""
+            along, column = divmod(number, across)
+            first, last = np.searchsorted(starts, [along * chunk, (along + 1) * chunk])
+            if first == last:
+                return
+            where = slice(column * step, (column + 1) * step)
+            end = starts[last] if last < len(starts) else len(order)
+            for begin in range(starts[first], end, chunk):
+                part = order[begin : min(begin + chunk, end)]
+                numbers = index[part]
+                cuts = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
+                sums = _sums_of_stretches(src[part, where], cuts, wide)
+                if alpha != 1:
+                    sums *= alpha
+                target, changed = out[:, where], numbers[cuts]
+                target[changed] = (target[changed] + sums).astype(out.dtype, copy=False)
+
+        with numpy_workspace(3 * wide.itemsize * width * step, len(order), chunk):
+            parallel_for(block, -(-len(order) // chunk) * across)
+
+
+def segments(numbers: Array) -> tuple[Array, Array, Array]:
+    """The order that sorts numbers, where each stretch of equal ones begins in it, and the number of each stretch."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    starts = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
+    return order, starts, ordered[starts]
+
+
+def _sums_of_stretches(rows: Array, cuts: Array, wide: Any) -> Array:
+    """The sums of the stretches of rows that begin at ``cuts``.
+
+    NumPy's reduceat takes each column of each stretch for itself; for short stretches of long rows it is faster to add
+    all first rows, then all second ones, and so on.
+    """
+    counts = np.diff(cuts, append=len(rows))
+    if rows.size // len(rows) < _FEW_COLUMNS:
+        return np.add.reduceat(rows, cuts, axis=0, dtype=wide)
+    sums = rows[cuts].astype(wide, copy=False)
+    short = np.minimum(counts, _SHORT)
+    for number in range(1, int(short.max())):
+        more = np.flatnonzero(short > number)
+        sums[more] += rows[cuts[more] + number]
+    for stretch in np.flatnonzero(counts > _SHORT):
+        begin, end = cuts[stretch] + _SHORT, cuts[stretch] + counts[stretch]
+        sums[stretch] += np.add.reduce(rows[begin:end], axis=0, dtype=wide)
+    return sums
