@@ -50,7 +50,7 @@ def policy_for(mode: str, directory: str | None) -> AbstractContextManager[Any]:
         OSError: if there can be no file in ``directory``.
     """
     if mode in ("disk", "combined"):
-        return save_on_disk(directory)
+        return save_on_disk(directory, staging="8 MiB")
     return Cast("bfloat16") if mode == "bfloat16" else contextlib.nullcontext()
 
 

@@ -13,7 +13,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-NAMES = ("demo", "gpt", "progress", "text", "train_text", "training")
+NAMES = (
+    *("demo", "gpt", "progress", "text", "train_text", "training"),
+    *("compare_optimizers", "residual_network", "train_digits"),
+    *("finetune_minilm", "minilm", "sentence_pairs"),
+)
 
 # A run of some milliseconds a step, on a text that takes no time to read.
 SIZES = ["--layers", "2", "--heads", "2", "--width", "32", "--context", "64", "--batch", "4", "--vocabulary", "128"]
