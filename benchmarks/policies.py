@@ -1,11 +1,14 @@
-"""Storage policies on a GPT of 12 blocks, 768 wide, 4 x 512 tokens: peak, time of a step, bytes to and from the disk.
+"""Storage policies on two networks: peak, time of a step, bytes to and from the disk.
 
-    python benchmarks/policies.py [--rounds N] [--policies disk bfloat16 ...] [--directory DIR] [--tiny] [--json FILE]
+    python benchmarks/policies.py [--rounds N] [--networks gpt digits] [--policies disk bfloat16 ...]
+                                  [--directory DIR] [--tiny] [--json FILE]
 
-A step is forward and backward, without an optimizer. In each round every policy runs in a fresh process, right after
-one without a policy, whose time it is compared with; and one process writes as many bytes as the disk policy did, in
-one sequence around the page cache (O_DIRECT), 4 MiB at a time, to the same directory: what the disk can do just then.
-Peak growth is that of the first step. Exact policies must give the losses and gradients of the plain step bit for bit.
+The networks are a GPT of 12 blocks, 768 wide, on 4 x 512 tokens; and the residual network of examples/train_digits.py
+on 256 handwritten digits, enlarged to 32 x 32 points (needs scikit-learn). A step is forward and backward, without an
+optimizer. In each round every policy runs in a fresh process, right after one without a policy, whose time it is
+compared with; and one process writes as many bytes as the disk policy did, in one sequence around the page cache
+(O_DIRECT), 4 MiB at a time, to the same directory: what the disk can do just then. Peak growth is that of the first
+step. Exact policies must give the losses and gradients of the plain step bit for bit.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,8 @@ from harness import ResidentGrowth, emit
 from run import MIB, child
 
 CONFIG = Config(layers=12, width=768, heads=12, batch=4, context=512)
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+DIGITS_BATCH, DIGITS_ENLARGED = 256, 4
 STEPS = 4
 DISK_TARGET, BFLOAT16_TARGET = 1.20, 1.08
 PIECE = 4 * MIB
@@ -61,6 +67,52 @@ NAMES = (*EXACT, "bfloat16", "float16", "int8", "int4", "bfloat16, then disk")
 
 # -- in a process of its own -------------------------------------------------------------------------------------------
 
+Network = tuple[Callable[[], Any], Iterable[Any]]
+
+
+def gpt(tiny: bool) -> Network:
+    """The loss of the next batch as a function, and the parameters."""
+    from stowgrad_gpt import GPT, load_weights
+
+    import stowgrad
+
+    config = TINY if tiny else CONFIG
+    model = GPT(config)
+    load_weights(model, config)
+    data = batches(config)
+
+    def loss() -> Any:
+        inputs, targets = next(data)
+        return model(stowgrad.from_numpy(inputs), stowgrad.from_numpy(targets))
+
+    return loss, list(model.parameters())
+
+
+def digits(tiny: bool) -> Network:
+    """The same for the network that reads digits."""
+    sys.path.append(str(EXAMPLES))
+    from residual_network import ResidualNetwork
+    from train_digits import load_digits
+
+    import stowgrad
+    from stowgrad.nn import functional as F
+
+    stowgrad.manual_seed(0)
+    images, classes = load_digits()
+    model = ResidualNetwork(10, width=16)
+    draw = np.random.default_rng(0)
+    count, larger = (16, 1) if tiny else (DIGITS_BATCH, DIGITS_ENLARGED)
+
+    def loss() -> Any:
+        which = draw.integers(0, len(images), count)
+        enlarged = np.kron(images[which], np.ones((1, larger, larger))).astype(np.float32)
+        return F.cross_entropy(model(stowgrad.from_numpy(enlarged[:, None])), stowgrad.from_numpy(classes[which]))
+
+    return loss, list(model.parameters())
+
+
+NETWORKS: dict[str, Callable[[bool], Network]] = {"gpt": gpt, "digits": digits}
+
 
 def transfers(policy: Any) -> tuple[int, int]:
     """Bytes that a policy's file has written and read so far."""
@@ -68,29 +120,21 @@ def transfers(policy: Any) -> tuple[int, int]:
     return sum(arena.written_bytes for arena in arenas), sum(arena.read_bytes for arena in arenas)
 
 
-def run_steps(name: str, directory: str, config: Config) -> dict[str, Any]:
+def run_steps(name: str, directory: str, network: str, tiny: bool) -> dict[str, Any]:
     """Time some steps under a policy, or under none."""
-    from stowgrad_gpt import GPT, load_weights
-
-    import stowgrad
     from stowgrad import memory
     from stowgrad.saved_tensors import Policy
 
     policy = Policy() if name == "plain" else policies(directory)[name]()
-    model = GPT(config)
-    load_weights(model, config)
-    data = batches(config)
+    loss_of_next, parameters = NETWORKS[network](tiny)
     growth, seconds, losses = ResidentGrowth(), [], []
     peaks: dict[str, Any] = {}
     for step in range(STEPS):
-        inputs, targets = next(data)
-        model.zero_grad()
+        for parameter in parameters:
+            parameter.grad = None
         begin = time.perf_counter()
-        if name == "plain":
-            loss = model(stowgrad.from_numpy(inputs), stowgrad.from_numpy(targets))
-        else:
-            with policy:
-                loss = model(stowgrad.from_numpy(inputs), stowgrad.from_numpy(targets))
+        with nullcontext() if name == "plain" else policy:
+            loss = loss_of_next()
         loss.backward()
         losses.append(loss.item())
         seconds.append(time.perf_counter() - begin)
@@ -98,7 +142,7 @@ def run_steps(name: str, directory: str, config: Config) -> dict[str, Any]:
         if step == 0:
             peaks = {"peak_growth_bytes": growth.peak(), "tracked_peak_bytes": memory.max_memory_allocated()}
     gradients = 0
-    for parameter in model.parameters():
+    for parameter in parameters:
         gradients = zlib.crc32(np.ascontiguousarray(parameter.grad.numpy()).data, gradients)
     written, read = transfers(policy)
     kept = policy.statistics()
@@ -133,14 +177,14 @@ def write_plainly(directory: str, nbytes: int) -> dict[str, Any]:
 # -- the rounds --------------------------------------------------------------------------------------------------------
 
 
-def run_rounds(options: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+def run_rounds(options: argparse.Namespace, network: str) -> dict[str, list[dict[str, Any]]]:
     """Fresh processes, in turn: plain, then a policy, then plain again; and the disk by itself once a round."""
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ("disk alone", *options.policies)}
-    common = ["--directory", options.directory, *(["--tiny"] if options.tiny else [])]
+    common = ["--directory", options.directory, "--networks", network, *(["--tiny"] if options.tiny else [])]
     for number in range(options.rounds):
         written = 0.0
         for name in options.policies:
-            print(f"round {number + 1} of {options.rounds}: {name}", file=sys.stderr, flush=True)
+            print(f"{network}, round {number + 1} of {options.rounds}: {name}", file=sys.stderr, flush=True)
             plain = child([__file__, "--child", "plain", *common])
             row = child([__file__, "--child", name, *common])
             row["ratio"] = row["seconds"] / plain["seconds"]
@@ -199,6 +243,7 @@ def main() -> int:
     """Run the rounds, or one child of them; 1 when an exact policy wasn't exact."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=5, help="processes of each policy (default 5)")
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), help="which networks")
     parser.add_argument("--policies", nargs="+", choices=NAMES, default=list(NAMES), help="which policies")
     parser.add_argument("--directory", default=tempfile.gettempdir(), help="where the disk policies write")
     parser.add_argument("--tiny", action="store_true", help="a toy model: to see that everything runs, not for figures")
@@ -210,14 +255,17 @@ def main() -> int:
         emit(write_plainly(options.directory, options.bytes))
         return 0
     if options.child:
-        emit(run_steps(options.child, options.directory, TINY if options.tiny else CONFIG))
+        emit(run_steps(options.child, options.directory, options.networks[0], options.tiny))
         return 0
-    rows = run_rounds(options)
-    lines, good = table(rows)
-    print("\n".join(lines))
+    found, all_good = {}, True
+    for network in options.networks:
+        found[network] = run_rounds(options, network)
+        lines, good = table(found[network])
+        print("\n".join([f"\n{network}\n", *lines]), flush=True)
+        all_good = all_good and good
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1))
-    return 0 if good else 1
+        options.json.write_text(json.dumps(found, indent=1))
+    return 0 if all_good else 1
 
 
 if __name__ == "__main__":
