@@ -139,6 +139,18 @@ def test_methods_of_one_in_place(name: str):
     check(both(f"{name}_ {d}", lambda lib, d=d: call(lib, d)) for d in DTYPES)
 
 
+@pytest.mark.parametrize("name", functions.in_place.__all__)
+def test_functions_in_place(name: str):
+    def call(lib: Any, dtype: str) -> Any:
+        x = made(lib, dtype, VALUES)
+        assert getattr(lib, name)(x) is x
+        return x
+
+    assert callable(getattr(torch, name))
+    if name.removesuffix("_") in UNARY:
+        check(both(f"{name} {d}", lambda lib, d=d: call(lib, d)) for d in DTYPES)
+
+
 @pytest.mark.parametrize("name", [name for name in BINARY if hasattr(torch.Tensor, f"{name}_")])
 def test_methods_of_two_in_place(name: str):
     def call(lib: Any, x: str, y: str) -> Any:

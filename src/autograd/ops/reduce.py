@@ -115,14 +115,17 @@ class Mean(_Addition):
     name = "mean"
 
     def small(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> Any:
-        result = self.added(x, dims, keepdim, dtype or x.dtype)
+        result = self.added(x, dims, keepdim, self._wanted(x, dtype))
         return np.divide(result, x.size / result.size if x.size else math.nan, result)  # as the kernel, to the bit
 
     def infer(self, x: Any, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> tuple[Spec, ...]:
+        return ((reduced_shape(x.shape, dims, keepdim), self._wanted(x, dtype)),)
+
+    def _wanted(self, x: Any, dtype: Any) -> Any:
         wanted = dtype or x.dtype
         if category(wanted) < 2:
             raise RuntimeError(f"mean: the input must be floating point or complex, got {wanted}; convert it first")
-        return ((reduced_shape(x.shape, dims, keepdim), wanted),)
+        return wanted
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         shape, dims, _ = node.op_attrs
