@@ -215,12 +215,15 @@ def test_a_time_limit():
 
 def test_a_worker_that_hangs_at_shutdown_does_not_hang_the_program(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(data_workers, "LONGEST_END", 0.2)
-    goes_on = threading.Event()
+    hangs, goes_on = threading.Event(), threading.Event()
 
     class Hangs(Numbers):
         def __getitem__(self, index: int) -> int:
             if index == 1:
+                hangs.set()
                 goes_on.wait(60)
+            else:
+                hangs.wait(60)  # the error comes when the other worker is at it
             return super().__getitem__(index)
 
     iterator = iter(DataLoader(Hangs(4, fail_at=0), 1, num_workers=2))
