@@ -6,7 +6,7 @@ Modes: `none`; `every` block; every `second` block; `selective` (every block, ke
 `nested` (four blocks in a region, each a region of its own). A step is forward and backward, without an optimizer. Each
 library and mode runs in fresh processes, in turn. Peak growth is that of the resident set in the first step, less the
 gradients' own bytes; what is kept is what the graph holds after forward besides parameters. On two cores a round takes
-four to five minutes.
+five to six minutes.
 """
 
 from __future__ import annotations
