@@ -20,6 +20,7 @@ from .ops.join import stack
 from .variable import Variable
 
 TensorOrTensors = Any
+_ENDS = (Variable, GradientEdge)
 _has_warned_of_a_cycle = False
 Spec: TypeAlias = tuple[tuple[int, ...], np.dtype[Any], Device]
 
@@ -27,9 +28,11 @@ Spec: TypeAlias = tuple[tuple[int, ...], np.dtype[Any], Device]
 def _as_tuple(values: Any) -> tuple[Any, ...]:
     if values is None:
         return ()
-    if isinstance(values, Variable | GradientEdge):
+    if isinstance(values, _ENDS):
         return (values,)
-    return tuple(values) if isinstance(values, Iterable) else (values,)
+    if type(values) is list or isinstance(values, Iterable):  # the usual one first: asking for `Iterable` takes time
+        return tuple(values)
+    return (values,)
 
 
 def _spec_of(tensor: Any) -> Spec | None:
@@ -47,8 +50,20 @@ def _filled(spec: Spec, value: int) -> Any:
     return Variable._tensor_class._wrap(array, storage)
 
 
+def _fits(given: Any, root: Any) -> bool:
+    """Whether a gradient is a tensor just like the root: nothing else has to be asked then."""
+    if not isinstance(given, Variable) or not isinstance(root, Variable):
+        return False
+    array, expected = given._array, root._array
+    if given._storage.pool is not root._storage.pool or array.dtype is not expected.dtype:
+        return False
+    return array.shape == expected.shape  # type: ignore[no-any-return]  # arrays are Any
+
+
 def _seed(number: int, root: Any, given: Any) -> Any:
     """The gradient that enters at a root: of its shape, cast to its dtype, moved to its device."""
+    if _fits(given, root):
+        return given
     spec = _spec_of(root)
     if given is None:
         if spec is None:
@@ -89,7 +104,7 @@ def _roots(tensors: tuple[Any, ...], gradients: tuple[Any, ...], task: GraphTask
         )
     roots = []
     for number, root in enumerate(tensors):
-        if not isinstance(root, Variable | GradientEdge):
+        if not isinstance(root, _ENDS):
             raise TypeError(f"expected Tensors or GradientEdges as outputs, got {type(root).__name__} at {number}")
         if isinstance(root, GradientEdge):
             edge = root[:2]

@@ -147,30 +147,14 @@ def record(
     node.run_device = device
     node.num_outputs = op.outputs
     node.node_hooks = None
-    node.next_edges = edges = tuple(
+    node.next_edges = tuple(
         [gradient_edge(tensor) if needed else NO_EDGE for tensor, needed in zip(tensors, needs, strict=True)]
     )
-    saved: list[SavedVariable | None] = []
-    saves_complex = False
-    for slot in op.plan(needs):
-        value = None if slot is None else (outs if slot.output else tensors)[slot.position]
-        if slot is None or not isinstance(value, Variable):
-            saved.append(None)
-            continue
-        saves_complex = saves_complex or value._array.dtype.kind == "c"
-        if slot.output:
-            differentiable = slot.position < op.outputs and value._array.dtype.kind in "fcV"  # indices have no history
-            number = slot.position if differentiable else -1
-            saved.append(save(op, slot.name, value, None, number))
-        else:
-            edge = edges[slot.position]
-            saved.append(save(op, slot.name, value, edge if edge[0] is not None else None, -1))
-    node.saved_variables = tuple(saved)
-    if saves_complex:
-        node.record = op.for_complex()
+    node.saved_variables = _saved_for(node, op, needs, tensors, outs) if op.saves else ()
     node.sequence_nr = next_number()
-    for number, out in enumerate(outs[: op.outputs]):
-        if out._array.dtype.kind in "fcV":
+    for number, out in enumerate(outs[: op.outputs] if op.auxiliary else outs):
+        dtype = out._array.dtype
+        if dtype is FLOAT32 or dtype.kind in "fcV":
             out._grad_fn = node
             out._output_nr = number
             out._requires_grad = True
@@ -179,17 +163,48 @@ def record(
     return node
 
 
+def _saved_for(
+    node: Node, op: Record, needs: tuple[bool, ...], tensors: tuple[Any, ...], outs: list[Any]
+) -> tuple[SavedVariable | None, ...]:
+    """What a node keeps, slot by slot; of complex values it notes that they are."""
+    saved: list[SavedVariable | None] = []
+    edges = node.next_edges
+    packs = current().hooks or events.observers
+    for slot in op.plan(needs):
+        value = None if slot is None else (outs if slot.output else tensors)[slot.position]
+        if slot is None or not isinstance(value, Variable):
+            saved.append(None)
+            continue
+        dtype = value._array.dtype
+        if dtype is not FLOAT32 and dtype.kind == "c":
+            node.record = op.for_complex()
+        edge = None
+        if slot.output:
+            differentiable = slot.position < op.outputs and dtype.kind in "fcV"  # indices have no history
+            number = slot.position if differentiable else -1
+        else:
+            number, edge = -1, edges[slot.position]
+            if edge[0] is None:
+                edge = None
+        saved.append(save(op, slot.name, value, edge, number) if packs else _kept(op, value, edge, number))
+    return tuple(saved)
+
+
 def save(op: Record, slot: str, value: Any, edge: Any, number: int) -> SavedVariable:
     """Keep one value for a node, in the hands of the hooks that are active."""
-    if value._array.dtype.kind == "c" and op.complex_saved is None:  # an error, not a wrong gradient
+    saved = _kept(op, value, edge, number)
+    if current().hooks or events.observers:
+        saved.pack(value, op.name, slot)
+    return saved
+
+
+def _kept(op: Record, value: Any, edge: Any, number: int) -> SavedVariable:
+    if op.complex_saved is None and value._array.dtype.kind == "c":  # an error, not a wrong gradient
         raise NotImplementedError(
             f"{op.name}: gradients of complex tensors are not implemented for this operation; use detach() or no_grad()"
             " where no gradient is needed"
         )
-    saved = SavedVariable(value, edge, number)
-    if current().hooks or events.observers:
-        saved.pack(value, op.name, slot)
-    return saved
+    return SavedVariable(value, edge, number)
 
 
 def common_device(name: str, tensors: tuple[Any, ...]) -> Device:

@@ -49,6 +49,7 @@ _accumulation = threading.Lock()
 _LEVELS_ON_A_THREAD = 20
 # Devices whose nodes run on the thread that called backward.
 _HERE = ("cpu", "meta")
+_ON_TENSORS, _ON_ARRAYS = OnTensors(), OnArrays()
 
 
 class GraphTask:
@@ -68,7 +69,7 @@ class GraphTask:
         if self.id == 0 and hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_after_fork)
         self.keep_graph = keep_graph
-        self.values = OnTensors() if create_graph else OnArrays()
+        self.values = _ON_TENSORS if create_graph else _ON_ARRAYS
         self.captured: dict[Edge, Gradient] = dict.fromkeys(captures)
         self.restricted = bool(self.captured)
         self.accumulate = accumulate
@@ -82,6 +83,7 @@ class GraphTask:
         self._owned: set[Any] = set()
         self._dependencies: dict[Any, int] = {}
         self._needed: set[Any] | None = None
+        self._on_a_path: set[Any] = set()
         self._ready: list[tuple[Any, ...]] = []
         self._device = CPU
         self._depth = 0
@@ -148,7 +150,9 @@ class GraphTask:
         self._roots = list(dict.fromkeys([edge[0] for edge, _ in roots]))
         self._dependencies = count_dependencies(self._roots, self._by_node)
         if self.restricted:
-            self._needed = leading_to(self._by_node, self._dependencies)
+            self._needed, self._on_a_path = leading_to(self._by_node, self._dependencies)
+            if self.accumulate:  # `backward` runs these themselves too
+                self._on_a_path.update(self._by_node)
         for (node, number), gradient in roots:
             self._deposit(node, number, gradient)
         roots.clear()  # the first node's gradients are freed when it has run, like the others'
@@ -170,15 +174,16 @@ class GraphTask:
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
-    def _queue(self, *nodes: Any) -> None:
-        """Nodes are ready (None stands for nothing)."""
-        for node in nodes:
-            if node is None:
-                continue
-            if node.accumulates_into is None:
-                heapq.heappush(self._ready, (-node.sequence_nr, node))
-            else:
-                self._leaf_is_ready(node)
+    def _queue(self, node: Any, only: Any = None) -> Any:
+        """A node is ready; ``only`` was the only one until now (or None), and is returned if it still is."""
+        if node.accumulates_into is None:
+            heapq.heappush(self._ready, (-node.sequence_nr, node))
+        else:
+            self._leaf_is_ready(node)
+        if only is None or not self._ready:
+            return only
+        heapq.heappush(self._ready, (-only.sequence_nr, only))
+        return None
 
     def _leaf_is_ready(self, node: AccumulateGrad) -> None:
         """All gradients of a leaf have arrived: it is its turn at once, but on the thread of its device."""
@@ -191,21 +196,27 @@ class GraphTask:
         """Run what is ready until the next node is another device's, on the thread of its device."""
         node = self._ready[0][-1]
         self._device = device = node.run_device
-        work: Callable[[], None]
+        is_here = device.type in _HERE
         if node.accumulates_into is None:
-            work = functools.partial(self._loop, device)
+            if is_here:
+                self._loop(device)
+            else:
+                run_on_device(device, functools.partial(self._loop, device), self._stop)
+            return
+        heapq.heappop(self._ready)
+        gradients = self._buffers.pop(node, [None])
+        if is_here:
+            self._arrive_at_leaf(node, gradients)
         else:
-            heapq.heappop(self._ready)
-            work = functools.partial(self._arrive_at_leaf, node, self._buffers.pop(node, [None]))
-        if device.type in _HERE:
-            work()
-        else:
+            work = functools.partial(self._arrive_at_leaf, node, gradients)
+            del gradients
             run_on_device(device, work, self._stop)
 
     def _loop(self, device: Device) -> None:
         """Run what is ready on a device. One long function: two calls a node would cost 0.2 us of 3."""
         ready, buffers, owned, by_node = self._ready, self._buffers, self._owned, self._by_node
         dependencies, needed, values, keep = self._dependencies, self._needed, self.values, self.keep_graph
+        on_a_path = self._on_a_path
         run, push, pop = values.run, heapq.heappush, heapq.heappop
         node = following = None
         try:
@@ -218,7 +229,7 @@ class GraphTask:
                 hooks = node.node_hooks
                 if hooks is not None or (by_node and node in by_node):
                     self._arrive(node, gradients)
-                if needed is not None and not self._is_on_a_path(node):
+                if needed is not None and node not in on_a_path:
                     continue
                 results: Sequence[Gradient]
                 if hooks is None and not events.observers:
@@ -245,19 +256,10 @@ class GraphTask:
                         if following is None and not ready and successor.accumulates_into is None:
                             following = successor  # the only one that is ready: past the queue
                         else:
-                            self._queue(following, successor)
-                            following = None
+                            following = self._queue(successor, following)
         except Exception as error:
             self._note(error, node)
             raise
-
-    def _is_on_a_path(self, node: Any) -> bool:
-        """Whether a node runs in a pass that was asked for some inputs only; `backward` runs these themselves too."""
-        needed = self._needed
-        assert needed is not None, "asked in restricted passes only"
-        return any(successor in needed for successor, _ in node.next_edges) or (
-            self.accumulate and node in self._by_node
-        )
 
     def _run_watched(self, node: Any, gradients: list[Gradient]) -> Sequence[Gradient]:
         """Run a node that has hooks, or that observers look at."""
@@ -322,12 +324,14 @@ class GraphTask:
         try:
             leaf, hooks = node.accumulates_into, node.node_hooks
             meta = leaf._metadata()
-            owned = node in self._owned and hooks is None
-            if meta.hooks or node in self._by_node:
-                owned = False
+            captured = node in self._by_node
+            if meta.hooks:
                 self._arrive(node, gradients)
-            if not self.accumulate or (self.restricted and node not in self._by_node):
+            elif captured and not self.accumulate:
+                self.captured[node, 0] = gradients[0]
+            if not self.accumulate or (self.restricted and not captured):
                 return  # not asked for: the leaf of a root, or it is captured
+            owned = node in self._owned and hooks is None and not meta.hooks and not captured
             if hooks is not None:
                 gradients = call_pre_hooks(self.values, node, gradients)
             if gradients[0] is not None and leaf._requires_grad:

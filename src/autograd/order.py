@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable
+from operator import attrgetter
 from typing import Any
+
+_number = attrgetter("sequence_nr")
 
 
 def count_dependencies(roots: Iterable[Any], targets: Collection[Any] = ()) -> dict[Any, int]:
@@ -15,8 +18,7 @@ def count_dependencies(roots: Iterable[Any], targets: Collection[Any] = ()) -> d
     """
     dependencies = dict.fromkeys(roots, 0)
     pending = list(dependencies)
-    inner = all(target.accumulates_into is None for target in targets)
-    oldest = min([target.sequence_nr for target in targets], default=-1) if inner else -1
+    oldest = _oldest_inner(targets)
     while pending:
         node = pending.pop()
         if node.sequence_nr <= oldest:
@@ -33,18 +35,34 @@ def count_dependencies(roots: Iterable[Any], targets: Collection[Any] = ()) -> d
     return dependencies
 
 
-def leading_to(targets: Iterable[Any], reached: Iterable[Any]) -> set[Any]:
-    """Those of the reached nodes that are targets or on a path to one.
+def _oldest_inner(targets: Collection[Any]) -> int:
+    """The lowest number among the targets; -1 where there are none, or where a leaf is one."""
+    oldest = -1
+    for target in targets:
+        if target.accumulates_into is not None:
+            return -1
+        if oldest == -1 or target.sequence_nr < oldest:
+            oldest = target.sequence_nr
+    return oldest
+
+
+def leading_to(targets: Iterable[Any], reached: Collection[Any]) -> tuple[set[Any], set[Any]]:
+    """Which of the reached nodes are targets or on a path to one; and which of these are on a path.
 
     An edge leads to a node with a lower number, or to a leaf.
     """
-    reached = set(reached)
     needed = {node for node in targets if node in reached}
-    inner = (node for node in reached if node.next_edges)
-    for node in sorted(inner, key=lambda node: node.sequence_nr):
-        if any(successor in needed for successor, _ in node.next_edges):
-            needed.add(node)
-    return needed
+    on_a_path = set()
+    inner = [node for node in reached if node.next_edges]
+    if len(inner) > 1:
+        inner.sort(key=_number)
+    for node in inner:
+        for successor, _ in node.next_edges:
+            if successor in needed:
+                needed.add(node)
+                on_a_path.add(node)
+                break
+    return needed, on_a_path
 
 
 def execution_order(roots: Iterable[Any], needed: set[Any] | None) -> list[Any]:
