@@ -181,22 +181,25 @@ def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
 @implements(np.block)
 def _block(arrays: Any) -> Any:
     leaves: list[Any] = []
+    template = _numbered(arrays, leaves)
 
-    def place(part: Any) -> Any:
-        if isinstance(part, list):
-            return [place(inner) for inner in part]
-        leaves.append(part)
-        return len(leaves) - 1
-
-    template = place(arrays)
-
-    def arrange(*numbers: Any) -> Any:
-        def filled(part: Any) -> Any:
-            return [filled(inner) for inner in part] if isinstance(part, list) else numbers[part]
-
-        return np.block(filled(template))
+    def arrange(*parts: Any) -> Any:
+        return np.block(_filled(template, parts))
 
     return gathered(arrange, *leaves)
+
+
+def _numbered(part: Any, leaves: list[Any]) -> Any:
+    """Nested lists with the number of each leaf in its place; the leaves are added to the list."""
+    if isinstance(part, list):
+        return [_numbered(inner, leaves) for inner in part]
+    leaves.append(part)
+    return len(leaves) - 1
+
+
+def _filled(template: Any, parts: tuple[Any, ...]) -> Any:
+    """What `_numbered` took apart, of other parts."""
+    return [_filled(inner, parts) for inner in template] if isinstance(template, list) else parts[template]
 
 
 def _split(function: Any) -> Callable[..., Any]:
