@@ -14,12 +14,13 @@ NOTE [ Tiles and threads ]
 from __future__ import annotations
 
 import contextvars
+import functools
 import itertools
-import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil, prod
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeAlias
@@ -35,6 +36,7 @@ ScratchSpec: TypeAlias = tuple[tuple[int, ...], np.dtype[Any]]
 _ALIGNMENT = 64
 # The most multiplications of a product that OpenBLAS runs on one thread by itself, and of a matrix with a vector.
 _ALONE, _VECTOR_ALONE = 1 << 18, 9216
+_BYTE = np.dtype(np.uint8)
 _UNCOUNTED_BYTES = 2048  # the size below which results may come from NumPy too (architecture, law 1)
 
 
@@ -214,7 +216,7 @@ def _cgroup_cpus() -> int | None:
             return None
     if not quota.isdigit() or not period.isdigit() or int(period) == 0:
         return None
-    return max(1, math.ceil(int(quota) / int(period)))
+    return max(1, ceil(int(quota) / int(period)))
 
 
 def _default_num_threads() -> int:
@@ -274,7 +276,7 @@ def tile_threads(count: int) -> Iterator[None]:
 
 def runs_alone(*sizes: int) -> bool:
     """Whether BLAS computes a product of matrices of these sizes (rows, columns, terms) on one thread by itself."""
-    return math.prod(sizes) <= (_VECTOR_ALONE if min(sizes) == 1 else _ALONE)
+    return prod(sizes) <= (_VECTOR_ALONE if min(sizes) == 1 else _ALONE)
 
 
 @contextmanager
@@ -292,36 +294,62 @@ def scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
     Less than 2 KiB comes from NumPy, uncounted.
     """
-    if math.prod(shape) * dtype.itemsize < _UNCOUNTED_BYTES:
-        return np.empty(shape, dtype)
-    array: Array = memory.pool(memory.CPU).lease(shape, dtype, "temporary")[0]
-    return array
+    nbytes = prod(shape) * dtype.itemsize
+    return np.empty(shape, dtype) if nbytes < _UNCOUNTED_BYTES else _leased(shape, dtype, nbytes)
+
+
+def scratch_set(specs: Sequence[ScratchSpec]) -> list[Array]:
+    """Scratch arrays, each of its shape and dtype and from a line of the cache on, in one lease."""
+    if not specs:
+        return []
+    count, (shape, dtype) = len(specs), specs[0]
+    nbytes = prod(shape) * dtype.itemsize
+    lines = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+    if count == 1:
+        return [np.empty(shape, dtype) if lines < _UNCOUNTED_BYTES else _leased(shape, dtype, lines)]
+    if lines == nbytes >= _UNCOUNTED_BYTES and specs.count(specs[0]) == count:
+        block = _leased((count, *shape), dtype, count * nbytes)
+        return [block[number] for number in range(count)]  # a quarter of the time that it takes for any dtypes
+    return scratch_sets(1, specs)[0]
 
 
 def scratch_sets(count: int, specs: Sequence[ScratchSpec]) -> list[list[Array]]:
-    """``count`` sets of scratch arrays in one lease; ``specs`` has the shape and dtype of each array of a set."""
+    """``count`` times what `scratch_set` gives, in one lease."""
     if not specs:
         return [[] for _ in range(count)]
     offsets, end = [], 0
     for shape, dtype in specs:
         offsets.append(end)
-        end += -(-math.prod(shape) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+        end += -(-prod(shape) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
     if count * end < _UNCOUNTED_BYTES:
         return [[np.empty(shape, dtype) for shape, dtype in specs] for _ in range(count)]
-    block = scratch((count * end,), np.dtype(np.uint8))
+    block = _leased((count * end,), _BYTE, count * end)
     return [
         [np.ndarray(shape, dtype, block, base + offset) for (shape, dtype), offset in zip(specs, offsets)]
         for base in range(0, count * end, end)
     ]
 
 
-def parallel_for(function: Callable[..., object], count: int, specs: Sequence[ScratchSpec] = ()) -> None:
+def _leased(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> Array:
+    array: Array = _host().lease(shape, dtype, "temporary", nbytes)[0]
+    return array
+
+
+@functools.cache
+def _host() -> memory.MemoryPool:
+    return memory.pool(memory.CPU)
+
+
+def parallel_for(
+    function: Callable[..., object], count: int, specs: Sequence[ScratchSpec] = (), *, alone: bool = False
+) -> None:
     """Call ``function(index, *scratch)`` for each index below ``count``, on several threads (see the note above).
 
     Args:
         function: writes the results of one tile; tiles must not write the same elements.
         count: the number of tiles. With one, or one thread, or inside another job, the calls run inline, in order.
         specs: shape and dtype of each scratch array that ``function`` wants; their content is undefined.
+        alone: whether the calls run inline in any case: the work is over before a thread wakes up.
 
     Raises:
         MemoryBudgetError: if the scratch does not fit, before any tile has run.
@@ -329,14 +357,13 @@ def parallel_for(function: Callable[..., object], count: int, specs: Sequence[Sc
     """
     if count <= 0:
         return
-    participants = 1 if count == 1 or _here.inside_job else min(get_num_threads(), count)
-    sets = scratch_sets(participants, specs)
+    participants = 1 if count == 1 or alone or _here.inside_job else min(get_num_threads(), count)
     if participants == 1:
+        arrays = scratch_set(specs)
         for index in range(count):
-            function(index, *sets[0])
+            function(index, *arrays)
         return
-    job = _Job(function, count, sets)
-    del sets
+    job = _Job(function, count, scratch_sets(participants, specs))
     _run(job, participants - 1)
     error = job.error
     if error is not None:
@@ -370,15 +397,22 @@ def _run(job: _Job, helpers: int) -> None:
             _blas.leave_single()
 
 
-def parallel_slices(function: Callable[..., object], length: int, step: int, specs: Sequence[ScratchSpec] = ()) -> None:
+def parallel_slices(
+    function: Callable[..., object],
+    length: int,
+    step: int,
+    specs: Sequence[ScratchSpec] = (),
+    *,
+    alone: bool = False,
+) -> None:
     """`parallel_for` over a range: ``function(slice, *scratch)`` for each run of ``step`` out of ``length``."""
 
     if 0 < length <= step:
-        function(slice(0, length), *scratch_sets(1, specs)[0])
+        function(slice(0, length), *scratch_set(specs))
         return
 
     def tile(index: int, *arrays: Array) -> None:
         start = index * step
         function(slice(start, min(start + step, length)), *arrays)
 
-    parallel_for(tile, -(-length // step), specs)
+    parallel_for(tile, -(-length // step), specs, alone=alone)

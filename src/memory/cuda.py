@@ -98,7 +98,7 @@ class CudaBacking:
                 raise
             raise MemoryError(f"cuda:{self._index} has no {nbytes:,} bytes free ({error})") from error
 
-    def array(self, block: _Block, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any], block: _Block) -> Any:
         cupy = self._cupy
         stream = cupy.cuda.get_current_stream(self._index)
         if block.stream is not None and block.stream.ptr != stream.ptr:
@@ -110,8 +110,7 @@ class CudaBacking:
     def owner(self, array: Any) -> Any:
         return array.data.mem
 
-    def retire(self, block: _Block) -> None:
-        pass  # what was issued for it comes first on its stream
+    retire = None  # what was issued for a block comes first on its stream
 
 
 @functools.cache

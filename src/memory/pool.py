@@ -6,7 +6,9 @@ NOTE [ Counting without a lock ]
    has died is counted before the pool says or decides anything; a count that is not a new highest can wait.
 2. What changes the counters does so without a call and without a jump back between the first change and the last: the
    interpreter neither switches threads nor runs a signal handler there.
-3. What must not interleave (look at the limit, then take) runs under a re-entrant lock.
+3. What must not interleave (look at the limit, then take more) runs under a re-entrant lock. A block of the cache is
+   taken and comes back without it, for that changes no total: it counts as cached until it counts as held, and from the
+   moment on where it no longer does.
 4. ``used`` counts bytes asked for, by category; ``held`` is what that really takes: with the rounding of blocks to
    size classes, without memory that belongs to the user. The limit is about ``held`` + ``cached``.
 """
@@ -14,18 +16,18 @@ NOTE [ Counting without a lock ]
 from __future__ import annotations
 
 import gc
-import math
 import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from . import events
 from .backing import Backing
-from .cache import BlockCache, size_class
+from .cache import BlockCache, SizeClass
 from .device import Device
 from .errors import MemoryBudgetError
 from .peak import PeakScope
@@ -33,6 +35,7 @@ from .storage import CATEGORIES, PooledStorage, Storage, UserStorage
 
 # id(owner) -> Storage, for every pool: what keeps the weak references, and so their callbacks, alive.
 live_storages: dict[int, Storage] = {}
+_KNOWN_CATEGORIES = frozenset(CATEGORIES)
 _SLACK_BYTES = 64 << 20
 _LARGEST_SHOWN = 5
 # Results below this many bytes are allocated by NumPy and adopted: half of a lease's cost.
@@ -57,13 +60,16 @@ class MemoryPool:
         self.evictors: list[Callable[[int], object]] = []
         self.peak_scopes: list[PeakScope] = []
         self.collections = 0
-        self._backing = backing
+        self._allocate = backing.allocate
+        self._array = backing.array
+        self._owner = backing.owner
+        self._retire = backing.retire
         self._limit = limit
         self._lock = threading.RLock()
         self._cache = BlockCache()
+        self._classes = self._cache.classes
         self._dead: deque[Storage] = deque()
         self._bury = self._dead.append
-        self._returned: deque[tuple[int, Any]] = deque()
         self._used = 0
         self._rounding = 0  # held - used
         self._held_peak = 0
@@ -72,41 +78,57 @@ class MemoryPool:
 
     # -- taking and giving back ----------------------------------------------------------------------------------------
 
-    def lease(self, shape: tuple[int, ...], dtype: np.dtype[Any], category: str = "activation") -> tuple[Any, Storage]:
+    def lease(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], category: str = "activation", nbytes: int | None = None
+    ) -> tuple[Any, Storage]:
         """An uninitialised array in C order on a block of this pool, and its storage.
 
-        The block comes back when the array and all its views are dead.
+        The block comes back when the array and all its views are dead. ``nbytes`` is how many bytes are counted, by
+        default those of the array.
 
         Raises:
             MemoryBudgetError: if it does not fit under the limit, also after all that can be freed was freed.
             ValueError: for a category that does not exist.
         """
-        self._check_category(category)
-        nbytes = math.prod(shape) * dtype.itemsize
-        held = size_class(nbytes)
-        with self._lock:
-            block = self._take(nbytes, held)
-            array = self._backing.array(block, shape, dtype)
-            owner = self._backing.owner(array)
+        if category not in _KNOWN_CATEGORIES:
+            raise _unknown(category)
+        if nbytes is None:
+            nbytes = prod(shape) * dtype.itemsize
+        if self._dead:
+            self._count_dead()
+        cache, found = self._cache, self._classes[nbytes]
+        held, blocks = found.held, found.blocks
+        while not blocks:  # another thread may take what was fetched
+            self._fetch(nbytes, found)
+        try:
+            block = blocks.pop()
+            array = self._array(shape, dtype, block)
+            owner = array if self._owner is None else self._owner(array)
             key = id(owner)
             storage = PooledStorage(owner, self._bury)
-            # No call from here to the last counter (note, rule 2).
-            storage.block = block
-            storage.rounding = held - nbytes
-            storage.pool = self
-            storage.key = key
-            storage.nbytes = nbytes
-            storage.category = category
-            storage.version = 0
-            live_storages[key] = storage
-            self._used += nbytes
-            self._rounding += held - nbytes
-            if self._used > self._segment_peak:
-                self._segment_peak = self._used
-            if self._used + self._rounding > self._held_peak:
-                self._held_peak = self._used + self._rounding
-        for observer in events.observers:
-            observer.allocated(storage)
+        except BaseException:  # the block is lost
+            cache.nbytes -= held
+            raise
+        # No call from here to the last counter (note, rule 2).
+        storage.block = block
+        storage.rounding = held - nbytes
+        storage.pool = self
+        storage.key = key
+        storage.nbytes = nbytes
+        storage.category = category
+        storage.version = 0
+        live_storages[key] = storage
+        cache.nbytes -= held
+        cache.uses = found.last_use = cache.uses + 1
+        self._used += nbytes
+        self._rounding += held - nbytes
+        if self._used > self._segment_peak:
+            self._segment_peak = self._used
+        if self._used + self._rounding > self._held_peak:
+            self._held_peak = self._used + self._rounding
+        if events.observers:
+            for observer in events.observers:
+                observer.allocated(storage)
         return array, storage
 
     def lease_or_adopt(
@@ -117,8 +139,9 @@ class MemoryPool:
         Raises:
             MemoryBudgetError: if it does not fit under the limit, also after all that can be freed was freed.
         """
-        if math.prod(shape) * dtype.itemsize >= SMALL_BYTES:
-            return self.lease(shape, dtype, category)
+        nbytes = prod(shape) * dtype.itemsize
+        if nbytes >= SMALL_BYTES:
+            return self.lease(shape, dtype, category, nbytes)
         array = np.empty(shape, dtype)
         return array, self.adopt_small(array, category)
 
@@ -129,15 +152,20 @@ class MemoryPool:
             MemoryBudgetError: if it does not fit under the limit.
             ValueError: for a category that does not exist.
         """
-        self._check_category(category)
-        self._count_dead()
+        if category not in _KNOWN_CATEGORIES:
+            raise _unknown(category)
+        if self._dead:
+            self._count_dead()
         storage = self.adopt_small(array, category)
-        for observer in events.observers:
-            observer.allocated(storage)
+        if events.observers:
+            for observer in events.observers:
+                observer.allocated(storage)
         return storage
 
-    def adopt_small(self, array: Any, category: str) -> Storage:
+    def adopt_small(self, array: Any, category: str, fits: bool = False) -> Storage:
         """`adopt` for what is done for every small result: unchecked, and while nobody observes.
+
+        ``fits`` says that room was made for it, and that the lock is held.
 
         Raises:
             MemoryBudgetError: if it does not fit under the limit.
@@ -145,12 +173,10 @@ class MemoryPool:
         nbytes = array.nbytes
         if len(self._dead) > _MOST_DEAD:
             self._count_dead()
-        if self._limit is not None:
-            with self._lock:
-                self._make_room(nbytes, nbytes)
-                self._held_peak = max(self._held_peak, self.held_bytes() + nbytes)
         key = id(array)
         storage = Storage(array, self._bury)
+        if self._limit is not None and not fits:
+            return self._adopt_within_limit(array, category)
         # No call from here to the last counter (note, rule 2).
         storage.pool = self
         storage.key = key
@@ -163,6 +189,13 @@ class MemoryPool:
             self._raise_peak()
         return storage
 
+    def _adopt_within_limit(self, array: Any, category: str) -> Storage:
+        nbytes = array.nbytes
+        with self._lock:
+            self._make_room(nbytes, nbytes)
+            self._held_peak = max(self._held_peak, self.held_bytes() + nbytes)
+            return self.adopt_small(array, category, fits=True)
+
     def _raise_peak(self) -> None:
         """Note the count where it is the highest so far, without what has died and was not counted yet."""
         self._count_dead()
@@ -173,7 +206,8 @@ class MemoryPool:
 
     def adopt_user(self, owner: Any, nbytes: int, category: str = "input") -> Storage:
         """Count memory that belongs to the user: category input, outside the limit."""
-        self._check_category(category)
+        if category not in _KNOWN_CATEGORIES:
+            raise _unknown(category)
         self._count_dead()
         key = id(owner)
         storage = UserStorage(owner, self._bury)
@@ -194,12 +228,12 @@ class MemoryPool:
         return storage
 
     def _count_dead(self) -> None:
-        """Stop counting what has died since the last call, and keep its blocks for reuse (note, rules 1 and 2)."""
-        dead = self._dead
+        """Stop counting what has died since the last call, and keep its blocks for reuse (note, rules 1 to 3)."""
+        dead, cache = self._dead, self._cache
         while True:
             # Not in the `while`: after its test comes a jump back, where another thread may take the last one.
             if not dead:
-                return
+                break
             storage = dead[0]
             try:
                 nbytes, key = storage.nbytes, storage.key
@@ -213,16 +247,28 @@ class MemoryPool:
                 del dead[0]
             else:
                 self._rounding -= storage.rounding
-                del dead[0]
-                # From here on it is not counted: what follows may be interrupted.
                 block = storage.block
-                if block is not None:
+                if block is None:
+                    del dead[0]
+                else:
+                    held = nbytes + storage.rounding
                     storage.block = None  # whoever knows the storage still must not keep the memory
-                    self._backing.retire(block)
-                    self._returned.append((nbytes + storage.rounding, block))
+                    found = self._classes.by_size[held]
+                    cache.uses = found.last_use = cache.uses + 1
+                    cache.nbytes += held
+                    del dead[0]
+                    if self._retire is not None:
+                        try:
+                            self._retire(block)
+                        except BaseException:  # the block is lost
+                            cache.nbytes -= held
+                            raise
+                    found.blocks.append(block)
             if events.observers:
                 for observer in events.observers:
                     observer.freed(storage)
+        if self._used + self._rounding + cache.nbytes > self._held_peak + _SLACK_BYTES:
+            self._trim(0)
 
     def charge(self, nbytes: int, category: str = "temporary") -> AbstractContextManager[None]:
         """Count memory that a library allocates for itself while a block of code runs.
@@ -241,76 +287,62 @@ class MemoryPool:
         old = storage.category
         if category == old:
             return
-        self._check_category(category)
+        if category not in _KNOWN_CATEGORIES:
+            raise _unknown(category)
         storage.category = category
         for observer in events.observers:
             observer.relabelled(storage, old)
 
-    def _check_category(self, category: str) -> None:
-        if category not in CATEGORIES:
-            raise ValueError(f"unknown category {category!r}; expected one of {', '.join(CATEGORIES)}")
-
     # -- blocks --------------------------------------------------------------------------------------------------------
 
-    def _take(self, nbytes: int, held: int) -> Any:
-        """A block that is not counted yet; under the lock."""
-        if self._dead:
-            self._count_dead()
-        if self._returned:
-            self._settle()
-        block = self._cache.take(held)
-        if block is None:
+    def _fetch(self, nbytes: int, found: SizeClass) -> None:
+        """Put a fresh block into the cache, for a lease of ``nbytes``."""
+        held = found.held
+        with self._lock:
             self._make_room(nbytes, held)
             self._trim(held)
-            block = self._allocate(held)
-        return block
+            block = self._fresh(held)
+            # No call from here to the last one (note, rule 2).
+            self._cache.nbytes += held
+            found.blocks.append(block)
 
-    def _allocate(self, held: int) -> Any:
+    def _fresh(self, held: int) -> Any:
         try:
-            return self._backing.allocate(held)
+            return self._allocate(held)
         except MemoryError:
             self._cache.clear()
             gc.collect()
-            self._settle()
-            self._cache.clear()
-            return self._backing.allocate(held)
-
-    def _settle(self) -> None:
-        """Put the blocks that came back into the cache, as far as the cache may grow."""
-        with self._lock:
             self._count_dead()
-            while self._returned:
-                held, block = self._returned.popleft()
-                self._cache.put(held, block)
-            if self._cache.nbytes + self._used + self._rounding > self._held_peak + _SLACK_BYTES:
-                self._trim(0)
+            self._cache.clear()
+            return self._allocate(held)
 
     def _trim(self, coming: int) -> None:
         """Drop cached blocks, those unused for longest first, that would lift the total above its highest need."""
-        most = self._held_peak + _SLACK_BYTES
-        self._cache.shrink_to(max(most - self.held_bytes() - coming, 0))
+        self._cache.drop(self._used + self._rounding + self._cache.nbytes + coming - self._held_peak - _SLACK_BYTES)
 
     def _make_room(self, nbytes: int, held: int) -> None:
-        """The ladder: drop cached blocks, ask the evictors, collect garbage, give up."""
+        """The ladder: drop cached blocks, ask the evictors, collect garbage, give up; under the lock."""
         if self._limit is None:
-            return None
+            return
         room = self._limit - held
-        self._cache.shrink_to(max(room - self.held_bytes(), 0))
-        if self.held_bytes() <= room:
-            return None
+        excess = self._excess(room)
         for evict in self.evictors:
-            evict(self.held_bytes() - room)
-            if self.held_bytes() <= room:
-                return self._settle_within(room)
-        self.collections += 1
-        gc.collect()
-        if self.held_bytes() <= room:
-            return self._settle_within(room)
-        raise self._budget_error(nbytes, held)
+            if excess <= 0:
+                return
+            evict(excess)
+            excess = self._excess(room)
+        if excess > 0:
+            self.collections += 1
+            gc.collect()
+            if self._excess(room) > 0:
+                raise self._budget_error(nbytes, held)
 
-    def _settle_within(self, room: int) -> None:
-        self._settle()
-        self._cache.shrink_to(max(room - self.held_bytes(), 0))
+    def _excess(self, room: int) -> int:
+        """How many bytes more than ``room`` are taken, once cached blocks were dropped for that."""
+        self._count_dead()
+        cache = self._cache
+        cache.drop(self._used + self._rounding + cache.nbytes - room)
+        return self._used + self._rounding + cache.nbytes - room
 
     def _budget_error(self, nbytes: int, held: int) -> MemoryBudgetError:
         largest = sorted(((s.nbytes, s.category) for s in self.live()), reverse=True)[:_LARGEST_SHOWN]
@@ -339,7 +371,7 @@ class MemoryPool:
 
     def free_bytes(self) -> int:
         """Bytes in blocks that are cached for reuse."""
-        self._settle()
+        self._count_dead()
         return self._cache.nbytes
 
     def total_bytes(self) -> int:
@@ -388,7 +420,6 @@ class MemoryPool:
         with self._lock:
             before, self._limit = self._limit, limit
             try:
-                self._settle()
                 self._make_room(0, 0)
             except MemoryBudgetError:
                 self._limit = before
@@ -396,13 +427,16 @@ class MemoryPool:
 
     def free_all_blocks(self) -> None:
         """Give all cached blocks back to the system."""
-        with self._lock:
-            self._settle()
-            self._cache.clear()
+        self._count_dead()
+        self._cache.clear()
 
     def forget_lock(self) -> None:
         """Make the lock anew: another thread may have held it when this process was forked."""
         self._lock = threading.RLock()
+
+
+def _unknown(category: str) -> ValueError:
+    return ValueError(f"unknown category {category!r}; expected one of {', '.join(CATEGORIES)}")
 
 
 class _Charge:

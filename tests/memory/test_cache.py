@@ -92,28 +92,50 @@ def test_the_cache_is_bounded_by_the_highest_need(pool):
         assert pool.total_bytes() <= 40 * MIB + (64 << 20)
 
 
-def test_classes_used_longest_ago_are_dropped_first():
-    cache = BlockCache()
-    for held in (1024, 2048, 4096):
-        cache.put(held, object())
-    cache.put(1024, cache.take(1024))
-    cache.shrink_to(4096 + 1024)
-    assert [cache.take(held) is not None for held in (1024, 2048, 4096)] == [True, False, True]
+def put(cache, held):
+    """Give a block back, as the pool does."""
+    found = cache.classes[held]
+    cache.uses = found.last_use = cache.uses + 1
+    cache.nbytes += held
+    found.blocks.append(object())
 
 
-def test_shrinking_stops_when_it_is_enough():
-    cache = BlockCache()
+def kept(cache):
+    """How many blocks there are of each class."""
+    return {held: len(found.blocks) for held, found in cache.classes.by_size.items() if found.blocks}
+
+
+@pytest.fixture
+def cache():
+    return BlockCache()
+
+
+def test_classes_used_longest_ago_are_dropped_first(cache):
+    for held in (1024, 2048, 4096, 1024):
+        put(cache, held)
+    cache.drop(2048)
+    assert kept(cache) == {1024: 2, 4096: 1}
+
+
+def test_dropping_stops_when_it_is_enough(cache):
     for _ in range(5):
-        cache.put(1024, object())
-    cache.shrink_to(2048)
-    assert cache.nbytes == 2048
+        put(cache, 1024)
+    cache.drop(2049)
+    assert (cache.nbytes, kept(cache)) == (2048, {1024: 2})
 
 
-def test_a_cleared_cache_is_empty():
-    cache = BlockCache()
-    cache.put(1024, object())
+@pytest.mark.parametrize("nbytes", [0, -1])
+def test_nothing_is_dropped_without_need(cache, nbytes):
+    put(cache, 1024)
+    cache.drop(nbytes)
+    assert kept(cache) == {1024: 1}
+
+
+def test_a_cleared_cache_is_empty(cache):
+    for held in (1024, 2048):
+        put(cache, held)
     cache.clear()
-    assert (cache.nbytes, cache.take(1024)) == (0, None)
+    assert (cache.nbytes, kept(cache)) == (0, {})
 
 
 class GivesBack:
@@ -124,20 +146,56 @@ class GivesBack:
 
     def __del__(self):
         for held in (1024, 8192):
-            self.cache.put(held, object())
+            put(self.cache, held)
 
 
-def test_blocks_may_come_back_while_others_are_dropped():
-    cache = BlockCache()
+def test_blocks_may_come_back_while_others_are_dropped(cache):
     for _ in range(3):
-        cache.put(1024, GivesBack(cache))
+        put(cache, 1024)
+        cache.classes[1024].blocks[-1] = GivesBack(cache)
     cache.clear()
-    kept = cache.nbytes
-    taken = 0
-    for held in (1024, 8192):
-        while cache.take(held) is not None:
-            taken += held
-    assert (taken, cache.nbytes) == (kept, 0)
+    assert cache.nbytes == sum(held * count for held, count in kept(cache).items()) > 0
+
+
+def test_classes_stay_when_sizes_are_forgotten(cache):
+    put(cache, 1024)
+    for nbytes in range(10_000):
+        assert cache.classes[nbytes].held == size_class(nbytes)
+    assert len(cache.classes) < 10_000
+    assert cache.classes[1024].blocks
+
+
+def free_blocks(pool):
+    return sum(found.held * len(found.blocks) for found in pool._classes.by_size.values())
+
+
+def test_a_system_without_memory_gets_cached_blocks_back(pool, monkeypatch):
+    kept = [lease(pool, size) for size in (5000, 5 * MIB)]
+    kept.clear()
+    allocate, refused = pool._allocate, []
+
+    def scarce(nbytes):
+        if pool.free_bytes():
+            refused.append(nbytes)
+            raise MemoryError
+        return allocate(nbytes)
+
+    monkeypatch.setattr(pool, "_allocate", scarce)
+    assert lease(pool, 3 * MIB).size == 3 * MIB
+    assert refused == [3 * MIB]
+
+
+def test_more_than_the_system_has_is_a_memory_error(pool):
+    with pytest.raises(MemoryError, match="the system has no"):
+        lease(pool, 1 << 60)
+    assert (pool.used_bytes(), pool.total_bytes()) == (0, 0)
+
+
+def test_a_lease_that_fails_leaves_the_count_of_cached_blocks_right(pool):
+    lease(pool, 100)
+    with pytest.raises(ValueError, match="dimension"):
+        pool.lease((1,) * 100, BYTE)
+    assert (pool.used_bytes(), pool.free_bytes()) == (0, free_blocks(pool))
 
 
 def test_many_frees_without_a_lease_are_settled(pool):

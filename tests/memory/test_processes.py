@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
+import signal
 import subprocess
 import sys
 import threading
@@ -14,7 +17,7 @@ import pytest
 
 import stowgrad
 from stowgrad.memory import CATEGORIES, Device, MemoryPool, memory_allocated
-from stowgrad.memory.backing import HostBacking
+from stowgrad.memory.backing import HostBacking, SimBacking
 
 ROOT = Path(__file__).resolve().parents[2]
 BYTE = np.dtype(np.uint8)
@@ -161,6 +164,10 @@ def many_switches():
     sys.setswitchinterval(before)
 
 
+def free_blocks(pool):
+    return sum(found.held * len(found.blocks) for found in pool._classes.by_size.values())
+
+
 @pytest.mark.usefixtures("many_switches")
 @pytest.mark.parametrize("limit", [None, 1 << 30])
 def test_counters_are_exact_after_threads_lease_and_free(limit):
@@ -200,6 +207,7 @@ def test_counters_are_exact_after_threads_lease_and_free(limit):
     assert pool.used_bytes() == pool.held_bytes() == 0
     assert set(pool.bytes_by_category().values()) == {0}
     assert pool.live() == []
+    assert pool.free_bytes() == free_blocks(pool)
 
 
 @pytest.mark.usefixtures("many_switches")
@@ -225,6 +233,82 @@ def test_a_limit_holds_among_threads():
     assert highest
     assert max(highest) <= limit
     assert pool.held_bytes() == 0
+
+
+@pytest.mark.usefixtures("many_switches")
+def test_no_total_passes_the_limit_while_blocks_come_and_go():
+    limit = 256 * 1024
+    pool = MemoryPool(Device("cpu"), HostBacking(), limit)
+    highest, running = [0], threading.Event()
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        kept = []
+        for _ in range(400):
+            try:
+                if rng.random() < 0.7:
+                    kept.append(pool.lease((int(rng.integers(1, 30_000)),), BYTE)[0])
+                else:
+                    kept.append(np.empty(1000, np.uint8))
+                    pool.adopt(kept[-1], "activation")
+            except stowgrad.memory.MemoryBudgetError:
+                kept.clear()
+            if len(kept) > 3:
+                del kept[int(rng.integers(0, len(kept)))]
+
+    def watch():
+        while not running.wait(0):
+            # No call between these three: they belong to one moment.
+            total = pool._used + pool._rounding + pool._cache.nbytes
+            highest[0] = max(highest[0], total)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    watcher = threading.Thread(target=watch)
+    for thread in (*threads, watcher):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    running.set()
+    watcher.join()
+    assert 0.9 * limit < highest[0] <= limit
+    assert (pool.held_bytes(), pool.free_bytes()) == (0, free_blocks(pool))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+@pytest.mark.parametrize("backing", [HostBacking, SimBacking])
+@pytest.mark.parametrize("limit", [None, 1 << 20])
+def test_ctrl_c_anywhere_leaves_the_counters_exact(limit, backing, monkeypatch):
+    # The interpreter swallows what is raised in a callback that the cyclic collector calls.
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: None)
+    pool = MemoryPool(Device("cpu"), backing(), limit)
+    rng = random.Random(7)
+    kept: list[np.ndarray] = []
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    def lease_and_free():
+        for _ in range(1000):
+            if len(kept) > 20:
+                del kept[rng.randrange(len(kept))]
+            with contextlib.suppress(stowgrad.memory.MemoryBudgetError):
+                kept.append(pool.lease((rng.choice((100, 5000, 6000, 300_000)),), BYTE)[0])
+                with pool.charge(500):
+                    pass
+
+    old = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(100):
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 1e-3))
+                lease_and_free()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            assert pool.used_bytes() == sum(array.nbytes for array in kept)
+            assert pool.held_bytes() == sum(storage.nbytes + storage.rounding for storage in pool.live())
+            assert pool.free_bytes() == free_blocks(pool)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
 
 
 def test_an_array_may_be_freed_in_another_thread():
