@@ -7,12 +7,14 @@ NOTE [ Arenas ]
 3. After a fork parent and child may read what was saved before: both have the file open. So neither writes anything
    new to it; whoever saves next, on either side, opens an arena of its own. The child frees no part of the old one.
 4. A value is copied into staging memory, and a thread writes it from there: what is written to the value afterwards
-   changes nothing. A value that is larger than all staging memory is written at once, a piece at a time.
+   changes nothing. One that fills pages of its own is written from there instead, and they are the staging memory
+   (NOTE [ Sources ]). A value that is larger than all staging memory is written at once, a piece at a time.
 5. Room on the disk is reserved before a value is accepted, so a full disk is an error of the op that saves. A write
    that fails in the background leaves its value in staging memory, from which it is read; the next save raises the
    error.
 6. Values are needed in the order opposite to that of saving. Reading one has another thread read those that were saved
-   before it, as far as staging memory goes. A value whose write hasn't ended is taken from staging memory.
+   before it, as far as staging memory goes. A value whose write hasn't ended is taken from staging memory, which is
+   then kept as if it had been read ahead. Pages that were read ahead become the value's memory: nothing is copied.
 7. Staging memory is lent, not owed: when something else doesn't fit under the host's limit, what was read ahead is
    dropped and the writes are waited for, before anything is refused.
 8. Ctrl-C may arrive anywhere in a save: its part of the file is freed only when no thread writes there any more.
@@ -26,19 +28,38 @@ import threading
 import traceback
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..memory import CPU, MemoryBudgetError, format_size, pool
 from ..saved_tensors.payload import PACKED, SCRATCH, as_bytes
+from .extent import Ahead, Extent
 from .file import NamelessFile
 from .free_list import FreeList
+from .jobs import letting_go, read_job, write_job
 from .order import ReadingOrder
-from .pages import PAGE, HostArray, checksum, gather, gathered, is_aligned, lease_pages, pieces, scatter, whole_pages
+from .pages import (
+    PAGE,
+    HostArray,
+    checksum,
+    gather,
+    gathered,
+    is_aligned,
+    is_much_for,
+    lease_pages,
+    pieces,
+    scatter,
+    whole_pages,
+)
+from .source import Source, source_of, watch
 from .worker import Worker
 
 _PIECE = 1 << 20
 
 
+_STALE = (
+    "one of the variables needed for gradient computation has been modified by an inplace operation while it was being"
+    " written to the disk; change a copy (clone()), or call synchronize() of the policy before"
+)
 # How often this process and its ancestors have forked.
 _forks = 0
 
@@ -50,61 +71,6 @@ def _count_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_count_fork)
-
-
-class Ahead:
-    """Pages that are read before they are asked for.
-
-    Attributes:
-        pages: where they are read to.
-        arrived: set when the reading has ended.
-        good: whether they are there.
-    """
-
-    __slots__ = ("__weakref__", "arrived", "good", "pages")
-
-    def __init__(self, pages: HostArray) -> None:
-        self.pages = pages
-        self.arrived = threading.Event()
-        self.good = False
-
-
-class Extent:
-    """A part of an arena; dropping it frees the part.
-
-    Attributes:
-        start: where in the file it begins.
-        nbytes: bytes of the value.
-        number: how many were saved before it.
-        checksum: of its pages, or None if it isn't known.
-        staging: the pages in memory, until they are written.
-        ahead: the pages in memory, when they were read ahead.
-        place: ``"disk"``.
-    """
-
-    __slots__ = ("__weakref__", "ahead", "arena", "checksum", "nbytes", "number", "staging", "start")
-
-    place = "disk"
-
-    def __init__(self, arena: Arena, start: int, nbytes: int, number: int) -> None:
-        self.arena = arena
-        self.nbytes = nbytes
-        self.number = number
-        self.checksum: int | None = None
-        self.staging: HostArray | None = None
-        self.ahead: Ahead | None = None
-        self.start = start
-
-    def release(self) -> None:
-        """Free the part now."""
-        start, self.start = self.start, -1
-        self.staging = self.ahead = None
-        if start >= 0:
-            self.arena.free(start, self.nbytes)
-
-    def __del__(self) -> None:
-        if hasattr(self, "start"):  # Ctrl-C may have come before
-            self.release()
 
 
 class Arena:
@@ -137,13 +103,11 @@ class Arena:
         self._most = 0
         self._freed: deque[tuple[int, int]] = deque()
         self._lock = threading.RLock()
-        self._extents: weakref.WeakValueDictionary[int, Extent] = weakref.WeakValueDictionary()
-        self._saved = 0
         self._writer = Worker("disk-writer")
         self._reader = Worker("disk-reader")
         self._staged: list[weakref.ref[HostArray]] = []
         self._ahead: list[weakref.ref[Ahead]] = []
-        self._order = ReadingOrder()
+        self._order: ReadingOrder[Extent] = ReadingOrder()
         self._failure: OSError | None = None
         _arenas.append(weakref.ref(self, _arenas.remove))
         if _give_up_staging not in pool(CPU).evictors:
@@ -207,14 +171,13 @@ class Arena:
                     f" ({format_size(self._parts.taken)} in use); raise limit= or save less",
                     self.directory,
                 )
-            extent = Extent(self, self._parts.take(size), nbytes, self._saved)
+            extent = Extent(self, self._parts.take(size), nbytes)
             try:
                 self.file.reserve(self._parts.end)
             except OSError as error:
                 extent.release()
                 raise explained(error, f"could not write {nbytes:,} bytes", self.directory) from error
             self._most = max(self._most, self._parts.end)
-            self._saved += 1
             return extent
 
     def _settle(self) -> None:
@@ -235,8 +198,9 @@ class Arena:
         self._raise_failure()
         extent = self._allocate(sum(array.nbytes for array in arrays))
         try:
-            if not self._write_behind(extent, arrays):
-                self._write_now(extent, arrays)
+            source = source_of(arrays)
+            if not self._write_behind(extent, arrays, source):
+                self._write_now(extent, arrays, source)
         except BaseException as error:
             self._writer.drain()  # note, rule 8
             extent.release()  # the traceback would keep it, and the memory that it was written from
@@ -245,8 +209,15 @@ class Arena:
                 raise explained(error, f"could not write {extent.nbytes:,} bytes", self.directory) from error
             raise
         # Only now: what others read ahead before it is in staging memory or written would be what lay there before.
-        self._extents[extent.number] = extent
+        with self._lock:
+            self._order.add(extent)
         return extent
+
+    def saved_again(self, extent: Extent) -> None:
+        """Note that a value which is stored already is needed by one more op (NOTE [ Order of reading ])."""
+        if self.takes:
+            with self._lock:
+                self._order.add_again(extent)
 
     def synchronize(self) -> None:
         """Wait until all is written, and nothing is being read ahead any more.
@@ -264,30 +235,40 @@ class Arena:
             what = "an earlier write failed; its value is still in memory"
             raise explained(failure, what, self.directory) from failure
 
-    def _write_behind(self, extent: Extent, arrays: Sequence[HostArray]) -> bool:
-        """Copy a value and leave the rest to the writer; False if there isn't enough staging memory."""
+    def _write_behind(self, extent: Extent, arrays: Sequence[HostArray], source: Source | None) -> bool:
+        """Have the writer write a value, or a copy of it; False if there isn't enough staging memory."""
         size = whole_pages(extent.nbytes)
         if size > self.staging:
             return False
         self._writer.wait_until(lambda: self._staged_bytes() + size <= self.staging)
-        staging = self._lease_staging(size)
+        staging = self._staging_for(size, source)
         if staging is None:
             self._writer.drain()  # the values that wait are gone from memory then, and this one is written at once
             return False
-        gather(arrays, staging)
+        reference = weakref.ref(extent)
+        if source is None:
+            gather(arrays, staging)
+        else:
+            extent.source = source
+            watch(source, letting_go(reference))
         extent.staging = staging
-        self._writer.submit(_write_job(weakref.ref(extent)))
+        self._writer.submit(write_job(reference))
         return True
 
-    def _lease_staging(self, size: int) -> HostArray | None:
-        """Memory for a value that is to be written, or None if it would be too much."""
+    def _staging_for(self, size: int, source: Source | None) -> HostArray | None:
+        """Memory from which a value is to be written, or None if it would be too much."""
         with self._lock:
-            if self._staged_bytes() + size > self.staging or not _has_room(size):
+            if self._staged_bytes() + size > self.staging:
                 return None
-            try:
-                staging = lease_pages(size, PACKED)
-            except MemoryBudgetError:  # another thread was faster
+            if source is not None:
+                staging = source.pages
+            elif not _has_room(size):
                 return None
+            else:
+                try:
+                    staging = lease_pages(size, PACKED)[:]  # not the root, which others may come to hold
+                except MemoryBudgetError:  # another thread was faster
+                    return None
             self._staged = [reference for reference in self._staged if reference() is not None]
             self._staged.append(weakref.ref(staging))
             return staging
@@ -297,8 +278,12 @@ class Arena:
         found = [reference() for reference in list(self._staged)]
         return sum(staging.nbytes for staging in found if staging is not None)
 
-    def _write_now(self, extent: Extent, arrays: Sequence[HostArray]) -> None:
-        """Write a value through memory of a piece's size."""
+    def _write_now(self, extent: Extent, arrays: Sequence[HostArray], source: Source | None) -> None:
+        """Write a value, through memory of a piece's size where it has to be copied."""
+        if source is not None:
+            for start, stop in pieces(extent.nbytes, _PIECE):
+                self.write_pages(extent, source.pages[start:stop], start)
+            return
         piece = lease_pages(min(_PIECE, extent.nbytes), SCRATCH)
         for start, pages in gathered(arrays, piece):
             self.write_pages(extent, pages, start)
@@ -310,21 +295,35 @@ class Arena:
         if self.checked:
             extent.checksum = ((extent.checksum or 0) + checksum(pages, start // PAGE)) % 2**64
 
+    def let_go(self, extent: Extent) -> None:
+        """Have no use for a value's own memory any more, which is about to be written (NOTE [ Sources ]).
+
+        Raises:
+            MemoryBudgetError: if it can't be written to the file, and there is no room for a copy.
+        """
+        self._writer.wait_until(lambda: extent.staging is None)
+        ahead, (staging, source) = extent.ahead, extent.in_memory()
+        if ahead is not None and ahead.source is not None:
+            extent.ahead = None
+        if staging is not None and source is not None:
+            pages = lease_pages(staging.nbytes, PACKED)
+            pages[:] = staging
+            extent.staging = pages
+        extent.source = None  # not before: Ctrl-C may come between, and then the next write asks again
+
     def give_up_staging(self) -> None:
         """Let staging memory go (note, rule 7). Not for users: the pool asks for it."""
         if not self.staging or os.getpid() != self.pid:
             return
-        for reference in self._extents.valuerefs():  # a list, which other threads don't change
-            extent = reference()
-            if extent is not None:
-                extent.ahead = None
+        for extent in self._order.alive():
+            extent.ahead = None
         self._reader.drain()
         self._writer.drain()
 
     def failed(self, error: OSError) -> None:
         """Note a failure of the background (note, rule 5). Not for users."""
         if self._failure is None:
-            self._failure = error
+            self._failure = error.with_traceback(None)  # which would hold the value, and this arena
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -333,14 +332,31 @@ class Arena:
 
         Raises:
             OSError: if the file can't be read or isn't what was written.
+            RuntimeError: if the program has written into the value before it was in the file.
         """
+        if extent.is_stale():
+            raise RuntimeError(_STALE)
         staging = extent.staging
         if staging is not None:  # its write is under way, or failed
             scatter(staging, 0, outs)
-        elif not self._take_ahead(extent, outs):
+        elif (pages := self._take_ahead(extent)) is not None:
+            scatter(pages, 0, outs)
+        else:
             self._read_now(extent, outs)
-        if self.staging and os.getpid() == self.pid:
-            self._read_ahead(extent.number)
+        self._read_ahead(extent)
+
+    def take(self, extent: Extent) -> HostArray | None:
+        """The pages of a value that are in memory: the caller's from now on. None if it is to be read."""
+        if is_much_for(whole_pages(extent.nbytes), extent.nbytes) or extent.is_stale():
+            return None
+        pages, source = extent.in_memory()
+        if pages is None:
+            pages = self._take_ahead(extent)
+        elif source is None:  # the writer reads them: they may not be written
+            return None
+        if pages is not None:
+            self._read_ahead(extent)
+        return pages
 
     def _read_now(self, extent: Extent, outs: Sequence[HostArray]) -> None:
         total = 0
@@ -379,42 +395,47 @@ class Arena:
                 self.directory,
             )
 
-    def _take_ahead(self, extent: Extent, outs: Sequence[HostArray]) -> bool:
-        """Use what was read ahead; False if there is none, or it is no good: reading again says why."""
+    def _take_ahead(self, extent: Extent) -> HostArray | None:
+        """What was read ahead; None if there is nothing, or it is no good: reading again says why."""
         ahead = extent.ahead
         if ahead is None or os.getpid() != self.pid:
-            return False
+            return None
         self._reader.wait_until(ahead.arrived.is_set)
         extent.ahead = None
-        if ahead.good:
-            scatter(ahead.pages, 0, outs)
-        return ahead.good
+        return ahead.pages if ahead.is_good() else None
 
-    def _read_ahead(self, number: int) -> None:
+    def _read_ahead(self, read: Extent) -> None:
         """Have the values read that were saved before a value, the last one first (note, rule 6)."""
+        if not self.staging or os.getpid() != self.pid:
+            return
         with self._lock:
-            room = self.staging - self._bytes_ahead(number)
-            for before in self._order.coming(number):
-                extent = self._extents.get(before)
-                if extent is None or extent.staging is not None or extent.ahead is not None or extent.start < 0:
+            self._order.follow(read)
+            room = self.staging - self._bytes_ahead()
+            for extent in self._order.coming():
+                if extent.ahead is not None or extent.start < 0:
                     continue
                 size = whole_pages(extent.nbytes)
                 room -= size
-                if room < 0 or not _has_room(size):
+                if room < 0:
+                    return
+                staging, source = extent.in_memory()
+                if staging is not None:
+                    extent.ahead = ahead = Ahead.of(staging, source)
+                    self._ahead.append(weakref.ref(ahead))
+                    continue
+                if not _has_room(size):
                     return
                 try:
                     extent.ahead = ahead = Ahead(lease_pages(size, SCRATCH))
                 except MemoryBudgetError:  # another thread was faster
                     return
                 self._ahead.append(weakref.ref(ahead))
-                self._reader.submit(_read_job(weakref.ref(extent), weakref.ref(ahead)))
+                self._reader.submit(read_job(weakref.ref(extent), weakref.ref(ahead)))
 
-    def _bytes_ahead(self, number: int) -> int:
+    def _bytes_ahead(self) -> int:
         """Bytes that are read ahead, after those were dropped that the pass has left behind."""
-        for passed in self._order.passed(number, self._saved):
-            extent = self._extents.get(passed)
-            if extent is not None:
-                extent.ahead = None
+        for extent in self._order.passed():
+            extent.ahead = None
         alive = [(reference, reference()) for reference in self._ahead]
         self._ahead = [reference for reference, ahead in alive if ahead is not None]
         return sum(ahead.pages.nbytes for _, ahead in alive if ahead is not None)
@@ -441,45 +462,6 @@ class _Total:
     def add(self, nbytes: int) -> None:
         with self._lock:
             self.value += nbytes
-
-
-def _write_job(reference: weakref.ref[Extent]) -> Callable[[], None]:
-    """What the writer does: it holds neither the value nor the arena until it begins."""
-
-    def job() -> None:
-        extent = reference()
-        try:
-            staging = None if extent is None else extent.staging
-            if extent is not None and staging is not None:
-                extent.arena.write_pages(extent, staging, 0)
-                extent.staging = None
-        except OSError as error:
-            assert extent is not None
-            extent.arena.failed(error)
-        except BaseException as error:
-            assert extent is not None
-            extent.arena.failed(OSError(errno.EIO, f"the writer was stopped by {type(error).__name__}: {error}"))
-            raise
-
-    return job
-
-
-def _read_job(reference: weakref.ref[Extent], target: weakref.ref[Ahead]) -> Callable[[], None]:
-    """What the reader does; a failure is left to whoever reads the value."""
-
-    def job() -> None:
-        extent, ahead = reference(), target()
-        if extent is None or ahead is None:
-            return
-        try:
-            extent.arena.check(extent, extent.arena.read_pages(extent, ahead.pages, 0))
-            ahead.good = True
-        except OSError:
-            pass
-        finally:
-            ahead.arrived.set()
-
-    return job
 
 
 def _has_room(nbytes: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from ..memory import parse_size
+from ..memory import CPU, parse_size
 from ..saved_tensors import Payload, Policy, Site, Stage
 from ..saved_tensors.layout import Array
 from ..saved_tensors.payload import host_outs, to_host
@@ -18,8 +18,9 @@ class DiskStage(Stage):
 
     name = "disk"
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, arena: Arena, in_memory: bool = False) -> None:
         self._arena = arena
+        self._in_memory = in_memory
 
     def describe(self) -> str:
         return f"disk ({self._arena.directory})"
@@ -38,10 +39,24 @@ class DiskStage(Stage):
         extent = self.arena.write([to_host(buffer) for buffer in payload.buffers])
         return payload.then(self, (extent,), None)
 
+    def saved_again(self, payload: Payload) -> None:
+        (extent,) = payload.buffers
+        extent.arena.saved_again(extent)
+
     def unpack(self, payload: Payload, outs: Sequence[Array]) -> None:
         (extent,) = payload.buffers
         with host_outs(outs) as targets:
             extent.arena.read(extent, targets)
+
+    def hand_over(self, payload: Payload) -> tuple[Array, ...] | None:
+        (extent,), done = payload.buffers, payload.undo[-1]
+        if done.place is not CPU or len(done.specs) != 1:
+            return None
+        pages = extent.arena.take(extent)
+        if pages is None:
+            return None
+        (spec,) = done.specs
+        return (pages[: extent.nbytes].view(spec.dtype).reshape(spec.shape),)
 
     def synchronize(self) -> None:
         if self._arena.pid == os.getpid():
@@ -50,6 +65,8 @@ class DiskStage(Stage):
     def without_effect(self) -> Iterator[str]:
         if not self._arena.file.direct:
             yield f"disk, transfers around the page cache: {self._arena.directory} has none, so they go through it"
+        if self._in_memory and not lies_in_memory(self._arena.directory):
+            yield f"disk, in_memory=True: the files of {self._arena.directory} aren't in memory"
 
 
 class save_on_disk(Policy):  # noqa: N801  # a relative of save_on_cpu
@@ -71,9 +88,11 @@ class save_on_disk(Policy):  # noqa: N801  # a relative of save_on_cpu
         ValueError: if its files are in memory.
 
     The file has no name, so nothing is left in the directory after an exception or when the process is killed. What is
-    stored dies with the graph that needs it, and its place in the file is used again. When the disk or ``limit`` is
-    full, the op that saves raises `OSError`, and everything is as before it. A write that fails later is raised by the
-    next op that saves (or by `synchronize`); the value that it was for is in memory, and backward finds it there.
+    stored dies with the graph that needs it, and its place in the file is used again. A value of whole pages is written
+    from where it lies: its memory is kept until then, and the program waits before it changes it in place. When the
+    disk or ``limit`` is full, the op that saves raises `OSError`, and everything is as before it. A write that fails
+    later is raised by the next op that saves (or by `synchronize`); the value that it was for is in memory, and
+    backward finds it there.
 
     >>> policy = save_on_disk(limit="1 GiB")
     >>> policy.statistics().offloaded_bytes
@@ -99,7 +118,7 @@ class save_on_disk(Policy):  # noqa: N801  # a relative of save_on_cpu
                 f"save_on_disk: the files of {self.directory} are in memory (tmpfs), so values would only move from"
                 " memory to memory; name a directory on a disk, or pass in_memory=True"
             )
-        super().__init__(DiskStage(arena), min_bytes=min_bytes, parameters=parameters)
+        super().__init__(DiskStage(arena, in_memory), min_bytes=min_bytes, parameters=parameters)
 
     @property
     def arena(self) -> Arena:

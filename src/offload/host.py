@@ -9,6 +9,7 @@ NOTE [ Copies to the host ]
    that it had; if it hasn't, reading raises what it would raise without the policy. A copy that was seen to be made
    before the write is good whatever happens to the source.
 5. Values are needed in the order opposite to that of saving: reading one starts copies in of those saved before it.
+   What was copied back early becomes the value's memory: nothing is copied again.
 6. What is under way takes memory of the device only while there is enough: when something else doesn't fit under the
    device's limit, what was copied back early is dropped and copies out are waited for, before anything is refused.
 """
@@ -34,14 +35,14 @@ class CopyOut:
     """Buffers of one value on their way to the host (note, rules 1 to 4).
 
     Attributes:
-        number: how many values were saved before it.
+        places: see `ReadingOrder`.
         nbytes: of the buffers.
     """
 
-    __slots__ = ("__weakref__", "_events", "_lock", "_sources", "ahead", "device", "nbytes", "number", "targets")
+    __slots__ = ("__weakref__", "_events", "_lock", "_sources", "ahead", "device", "nbytes", "places", "targets")
 
-    def __init__(self, number: int, device: Device, buffers: Sequence[Array], targets: Sequence[Array]) -> None:
-        self.number = number
+    def __init__(self, device: Device, buffers: Sequence[Array], targets: Sequence[Array]) -> None:
+        self.places: tuple[int, ...] = ()
         self.device = device
         self.nbytes = sum(buffer.nbytes for buffer in buffers)
         self.targets = [weakref.ref(target) for target in targets]
@@ -125,16 +126,14 @@ class CopyIn:
         for event in self._events:
             event.wait()
 
-    def fill(self, device: Device, outs: Sequence[Array]) -> bool:
-        """Fill arrays when it has arrived; False if it failed."""
+    def take(self, device: Device) -> list[Array] | None:
+        """The buffers, to be used from now on, and no longer kept here; None if it failed."""
         stream = stream_of(device, "in")
         good = True
         for event in self._events:
             good = stream.before_use(event) and good  # each is waited for
-        if good:
-            for out, buffer in zip(outs, self.buffers):
-                copy_into(out, buffer)
-        return good
+        buffers, self.buffers = self.buffers, []
+        return buffers if good else None
 
 
 class HostStage(Stage):
@@ -145,21 +144,21 @@ class HostStage(Stage):
         window: the most bytes under way to the host, and as many that are copied back before they are needed; 0: each
             copy is waited for.
         pinned_for: the type of device that page-locked memory is meant for.
+        limited: whether the user has set a limit for page-locked memory.
     """
 
     name = "cpu"
 
-    def __init__(self, pinned: PinnedMemory | None, window: int, pinned_for: str) -> None:
+    def __init__(self, pinned: PinnedMemory | None, window: int, pinned_for: str, limited: bool = False) -> None:
         self.window = window
+        self._limited = limited
         self.pinned = pinned
         self._pinned_for = pinned_for
         self._was_pinned = False
         self._lock = threading.RLock()
         self._under_way: deque[CopyOut] = deque()
-        self._saved = 0
-        self._copies: weakref.WeakValueDictionary[int, CopyOut] = weakref.WeakValueDictionary()
         self._coming: list[CopyIn] = []
-        self._order = ReadingOrder()
+        self._order: ReadingOrder[CopyOut] = ReadingOrder()
         self._failure: BaseException | None = None
 
     def serves(self, device: Device) -> bool:
@@ -181,9 +180,8 @@ class HostStage(Stage):
         targets = [self._lease(buffer, device) for buffer in payload.buffers]
         with self._lock:
             _have_asked_for_memory(device, self)
-            copy = CopyOut(self._saved, device, payload.buffers, targets)
-            self._saved += 1
-            self._copies[copy.number] = copy
+            copy = CopyOut(device, payload.buffers, targets)
+            self._order.add(copy)
             self._under_way.append(copy)
         return payload.then(self, tuple(targets), CPU, copy)
 
@@ -196,6 +194,7 @@ class HostStage(Stage):
     def _make_room(self, coming: int) -> None:
         """Let go of the copies that have ended, and wait for the oldest while too many bytes are under way."""
         with self._lock:
+            self._coming = [copy for copy in self._coming if not copy.poll()]
             while self._under_way:
                 oldest = self._under_way[0]
                 if not oldest.poll():
@@ -228,7 +227,7 @@ class HostStage(Stage):
         if not self._lock.acquire(blocking=False):
             return  # whoever has it may be waiting for the pool that asks
         try:
-            for copy in list(self._copies.values()):
+            for copy in self._order.alive():
                 copy.ahead = None
                 copy.wait()
             for coming in self._coming:
@@ -243,7 +242,9 @@ class HostStage(Stage):
                 copy = self._under_way.popleft()
                 copy.wait()
                 self._note_failure(copy)
-            self._coming = [copy for copy in self._coming if not copy.poll()]
+            for coming in self._coming:
+                coming.wait()
+            self._coming.clear()
         self._raise_failure()
 
     # -- in ------------------------------------------------------------------------------------------------------------
@@ -256,28 +257,43 @@ class HostStage(Stage):
             return
         self._make_room(0)
         last = copy.targets[0]() is payload.buffers[0]  # otherwise a stage after this one has given the buffers back
-        if not (last and (copy.take_back(outs) or self._take_ahead(copy, outs))):
-            for out, buffer in zip(outs, payload.buffers):
+        if not (last and copy.take_back(outs)):
+            for out, buffer in zip(outs, (self._take_ahead(copy) if last else None) or payload.buffers):
                 copy_into(out, buffer)
-        self._fetch_ahead(copy.number)
+        self._fetch_ahead(copy)
 
-    def _take_ahead(self, copy: CopyOut, outs: Sequence[Array]) -> bool:
+    def hand_over(self, payload: Payload) -> tuple[Array, ...] | None:
+        copy: CopyOut | None = payload.undo[-1].note
+        if copy is None or copy.targets[0]() is not payload.buffers[0]:
+            return None
+        self._make_room(0)
+        buffers = self._take_ahead(copy)
+        if buffers is None:
+            return None
+        self._fetch_ahead(copy)
+        return tuple(buffers)
+
+    def _take_ahead(self, copy: CopyOut) -> list[Array] | None:
+        """What was copied back early, if anything."""
         ahead, copy.ahead = copy.ahead, None
-        return ahead is not None and ahead.fill(copy.device, outs)
+        return None if ahead is None else ahead.take(copy.device)
 
-    def _fetch_ahead(self, number: int) -> None:
+    def saved_again(self, payload: Payload) -> None:
+        copy: CopyOut | None = payload.undo[-1].note
+        if copy is not None:
+            with self._lock:
+                self._order.add_again(copy)
+
+    def _fetch_ahead(self, read: CopyOut) -> None:
         """Start to copy back the values that were saved before a value, the last one first (note, rule 5)."""
         with self._lock:
-            for passed in self._order.passed(number, self._saved):
-                copy = self._copies.get(passed)
-                if copy is not None:
-                    copy.ahead = None
-            self._coming = [copy for copy in self._coming if not copy.poll()]
-            ahead = [copy.ahead for copy in self._copies.values() if copy.ahead is not None]
+            self._order.follow(read)
+            for copy in self._order.passed():
+                copy.ahead = None
+            ahead = [copy.ahead for copy in self._order.alive() if copy.ahead is not None]
             room = self.window - sum(copy.nbytes for copy in ahead)
-            for before in self._order.coming(number):
-                copy = self._copies.get(before)
-                if copy is None or copy.ahead is not None or not copy.poll() or copy.error is not None:
+            for copy in self._order.coming():
+                if copy.ahead is not None or not copy.poll() or copy.error is not None:
                     continue
                 targets = [reference() for reference in copy.targets]
                 if any(target is None for target in targets):
@@ -297,6 +313,8 @@ class HostStage(Stage):
         if self.pinned is not None and self.pinned.plain_bytes:
             plain = f"{self.pinned.plain_bytes:,} bytes, which were beyond the limit of pinned memory"
             yield f"cpu, pin_memory=True: for {plain}"
+        if self.pinned is None and self._limited:
+            yield "cpu, pinned_limit: without pin_memory=True no memory is page-locked"
 
 
 _stages: weakref.WeakSet[HostStage] = weakref.WeakSet()
@@ -327,7 +345,7 @@ class save_on_cpu(Policy):  # noqa: N801  # PyTorch's name
         pin_memory: use page-locked host memory, which a CUDA device copies to and from while it computes.
         device_type: the accelerator that it is meant for.
         min_bytes: smaller values are left alone.
-        pinned_limit: the most page-locked memory; what is beyond it gets plain memory.
+        pinned_limit: the most page-locked memory, 4 GiB by default; what is beyond it gets plain memory.
         window: the most bytes that are being copied to the host at a time, and as many that are copied back before they
             are needed; 0: each copy is waited for.
         parameters: also move what lies in parameters and buffers.
@@ -346,13 +364,14 @@ class save_on_cpu(Policy):  # noqa: N801  # PyTorch's name
         device_type: str = "cuda",
         *,
         min_bytes: int | str = 0,
-        pinned_limit: int | str = "4 GiB",
+        pinned_limit: int | str | None = None,
         window: int | str = "256 MiB",
         parameters: bool = False,
     ) -> None:
         Device(device_type)
         self.pin_memory = pin_memory
         self.device_type = device_type
-        pinned = PinnedMemory(parse_size(pinned_limit)) if pin_memory else None
-        stage = HostStage(pinned, parse_size(window) if window else 0, device_type)
+        most = parse_size("4 GiB" if pinned_limit is None else pinned_limit)
+        pinned = PinnedMemory(most) if pin_memory else None
+        stage = HostStage(pinned, parse_size(window) if window else 0, device_type, pinned_limit is not None)
         super().__init__(stage, min_bytes=min_bytes, parameters=parameters)

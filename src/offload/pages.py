@@ -45,6 +45,11 @@ def is_aligned(array: HostArray) -> bool:
     return int(array.__array_interface__["data"][0]) % PAGE == 0
 
 
+def is_much_for(held: int, nbytes: int) -> bool:
+    """Whether memory of ``held`` bytes is too large to be kept for ``nbytes`` bytes in it."""
+    return held - nbytes > nbytes // 16
+
+
 def gather(arrays: Sequence[HostArray], into: HostArray) -> None:
     """Copy the elements of some arrays, of any strides, in C order one after the other; the rest becomes zero."""
     start = 0

@@ -3,7 +3,8 @@
 NOTE [ Copies under way ]
 1. A copy begins when what the program has issued for the device so far is done, and the program may ask, or wait, for
    its event. Copies of one stream are made in order.
-2. Whoever starts a copy keeps its source and its target until the event has come.
+2. Whoever starts a copy keeps its source and its target until the event has come, or gives the target to a program that
+   waits for the event before it uses it (`before_use`).
 3. The stand-in accelerator's stream is a thread. What a copy will fill is overwritten when it is issued, so that a read
    which comes too early shows, as one after a free does.
 """

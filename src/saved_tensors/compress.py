@@ -26,25 +26,33 @@ class Compress(Policy):
         codec: one of ``"packbits"`` (a bit for a bool), ``"constant"`` (one element where all are the same),
             ``"narrow"`` (integers in the narrowest type), ``"nonzeros"`` (a bit mask and what is not zero) and
             ``"zstd"``; or ``"auto"``: all of them in this order, each only where it pays.
-        level: zstandard's level.
+        level: zstandard's level, 1 by default; for ``"zstd"`` and ``"auto"``.
         min_bytes: smaller values are left alone.
         parameters: also compress what lies in parameters and buffers.
 
     Raises:
-        ValueError: for a codec that doesn't exist.
+        ValueError: for a codec that doesn't exist, or a level for one that has none.
 
     >>> Compress("zstd").describe()
     'zstd, level 1 where at least 64.0 KiB'
     """
 
     def __init__(
-        self, codec: str = "auto", *, level: int = 1, min_bytes: int | str = "64 KiB", parameters: bool = False
+        self,
+        codec: str = "auto",
+        *,
+        level: int | None = None,
+        min_bytes: int | str = "64 KiB",
+        parameters: bool = False,
     ) -> None:
         if codec != "auto" and codec not in _EXACT:
             known = ", ".join(repr(name) for name in _EXACT)
             raise ValueError(f"Compress: unknown codec {codec!r}; expected 'auto' or one of {known}")
+        if level is not None and codec not in ("auto", "zstd"):
+            raise ValueError(f"Compress: level is zstandard's, and {codec!r} has none; leave `level` out")
         names = list(_EXACT) if codec == "auto" else [codec]
-        super().__init__(*[_EXACT[name](level) for name in names], min_bytes=min_bytes, parameters=parameters)
+        stages = [_EXACT[name](1 if level is None else level) for name in names]
+        super().__init__(*stages, min_bytes=min_bytes, parameters=parameters)
 
 
 class Cast(Policy):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from ..memory import Storage
 from .hooks import HookEntry
 from .state import current
+
+# Asked before memory is written in place: whoever reads it in the background ends that.
+readers: list[Callable[[Storage], object]] = []
 
 
 class allow_mutation_on_saved_tensors(HookEntry):  # noqa: N801  # PyTorch's name
@@ -57,10 +61,12 @@ class allow_mutation_on_saved_tensors(HookEntry):  # noqa: N801  # PyTorch's nam
 
 
 def before_write(storage: Storage) -> None:
-    """Tell the active contexts that memory is about to be written in place.
+    """Tell the active contexts, and who reads it in the background, that memory is about to be written in place.
 
     Raises:
         MemoryError: if what they keep of it finds no room; nothing is written then.
     """
+    for ask in readers:
+        ask(storage)
     for entry in current().hooks:
         entry.before_write(storage)

@@ -5,6 +5,7 @@ NOTE [ Stages ]
 2. ``pack`` returns a payload with buffers of its own, or None to leave the payload to the next stage. It reads its
    input and never writes it. If it raises, what it has stored so far dies with the exception.
 3. ``unpack`` fills arrays that the caller leased: the last stage to be undone writes straight into the value's memory.
+   A stage that has the arrays in memory already, and no use for them, gives them away instead: ``hand_over``.
 4. Buffers that stay in memory are leased from the pool of the device where they are, category ``saved_packed``.
 """
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from ..memory import CPU, Device, pool
 from .layout import Array
+from .lines import Line
 
 # The version of what a `Stage` may rely on and has to do; it rises with every change that a stage would notice.
 INTERFACE_VERSION = 1
@@ -31,10 +33,18 @@ _BYTE = np.dtype(np.uint8)
 
 
 class Site(NamedTuple):
-    """Who saves a value: the name of its op, and which of the op's saved values it is."""
+    """Who saves a value: its op, which of the op's saved values it is, and where the op is called.
+
+    Attributes:
+        op, slot: the name of the op, and of the value among those that it saves.
+        module: the path of the module that is being called; empty where there is none.
+        line: of the user's program, if it is known: equal for equal lines.
+    """
 
     op: str = ""
     slot: str = ""
+    module: str = ""
+    line: Line | None = None
 
 
 class Spec(NamedTuple):
@@ -131,6 +141,9 @@ class Stage:
         """The payload in another form (``payload.then(...)``), or None to leave it as it is."""
         raise NotImplementedError
 
+    def saved_again(self, payload: Payload) -> None:
+        """Told that one more op has saved what a payload holds, which is kept once: it's read for that op as well."""
+
     def settle(self, payload: Payload) -> None:
         """Finish what ``pack`` has left under way, because the next stage is about to read its buffers."""
 
@@ -149,14 +162,29 @@ class Stage:
         """Fill ``outs``, contiguous arrays like the buffers that ``pack`` was given, from ``payload``'s buffers."""
         raise NotImplementedError
 
+    def hand_over(self, payload: Payload) -> tuple[Array, ...] | None:
+        """What ``unpack`` would fill, where it lies in leased memory already: the caller's from now on."""
+        return None
+
 
 def restore(payload: Payload, out: Array) -> None:
     """Undo all stages, the last one first; the value's elements are written into ``out``, which is contiguous."""
     while payload.undo:
         done = payload.undo[-1]
-        outs = (out,) if len(payload.undo) == 1 else tuple(spec.lease() for spec in done.specs)
-        done.stage.unpack(payload, outs)
+        last = len(payload.undo) == 1
+        outs = None if last else done.stage.hand_over(payload)
+        if outs is None:
+            outs = (out,) if last else tuple(spec.lease() for spec in done.specs)
+            done.stage.unpack(payload, outs)
         payload = replace(payload, buffers=outs, place=done.place, undo=payload.undo[:-1])
+
+
+def handed_over(payload: Payload) -> Array | None:
+    """The value's elements, if one stage is all that was done and it gives them away."""
+    if len(payload.undo) != 1:
+        return None
+    found = payload.undo[0].stage.hand_over(payload)
+    return None if found is None else found[0]
 
 
 # -- arrays of any device, in any order --------------------------------------------------------------------------------

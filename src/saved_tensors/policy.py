@@ -32,7 +32,7 @@ from .lines import user_line
 from .payload import INTERFACE_VERSION, Payload, Site, Stage
 from .report import PolicyReport, SiteReport
 from .sharing import PackedHandle, Piece, unit_for
-from .statistics import CallSite, Counters, PolicyStatistics, Stored
+from .statistics import Counters, PolicyStatistics, Stored
 
 # A value holds too much if its storage is larger than this and than this many times the value (note, rule 4).
 _CROWDED_BYTES = 64 << 10
@@ -182,7 +182,7 @@ class Policy(PolicyEntry):
         else:
             beyond = ()
         counters = tuple(policy._counters for policy in chain)
-        site = CallSite(value.op, value.slot, modules.current_path(), user_line())
+        site = Site(value.op, value.slot, modules.current_path(), user_line())
         stored = _store(value, [link for policy in chain for link in policy._links], counters, site)
         seconds = perf_counter() - start
         if isinstance(stored, str):
@@ -223,9 +223,7 @@ def set_default_policy(policy: Policy | None) -> None:
     modules.follow(len(after) - len(before))
 
 
-def _store(
-    value: SavedValue, links: Sequence[Link], counters: tuple[Counters, ...], site: CallSite
-) -> PackedHandle | str:
+def _store(value: SavedValue, links: Sequence[Link], counters: tuple[Counters, ...], site: Site) -> PackedHandle | str:
     """The handle on what was stored, or why nothing was."""
     array, storage = value.array, value.storage
     if storage.device.type == "meta" or array.size == 0:
@@ -252,11 +250,12 @@ def _store(
     unit = unit_for((storage.id, storage.version, tuple(link.stage for link in meant), dtype), storage.device)
     piece = unit.find(layout)
     if piece is not None and (piece.payload.exact or len(takers) == len(meant)):
+        piece.payload.undo[-1].stage.saved_again(piece.payload)
         return PackedHandle(piece, array, origin, shared=True)
     crowded = storage.nbytes >= max(_CROWDED_BYTES, _CROWDED_FACTOR * layout.nbytes)
     if not takers and not crowded:
         return IS_SMALL
-    payload = _pack(value, layout, takers)
+    payload = _pack(value, layout, takers, site)
     if payload is None:
         return DECLINED
     piece = Piece(unit, layout, payload, Stored(counters, layout.nbytes, payload, site))
@@ -264,9 +263,8 @@ def _store(
     return PackedHandle(piece, array, origin, shared=False)
 
 
-def _pack(value: SavedValue, layout: Layout, links: Sequence[Link]) -> Payload | None:
+def _pack(value: SavedValue, layout: Layout, links: Sequence[Link], site: Site) -> Payload | None:
     """The value after all stages that want it; None if none does."""
-    site = Site(value.op, value.slot)
     payload = Payload.of(elements_of(value.array, layout), value.storage.device)
     if not links:
         return _COMPACT.pack(payload, site)

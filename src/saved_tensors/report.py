@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ..memory import format_size
 from .lines import text_of
-from .statistics import CallSite, SiteFigures
+from .payload import Site
+from .statistics import SiteFigures
 
 _MOST_ROWS = 40
 _COLUMNS = ("op", "saves", "module", "line", "did", "values", "before", "after", "packing", "unpacking")
@@ -43,7 +44,7 @@ class SiteReport:
     unpack_seconds: float
 
     @classmethod
-    def of(cls, site: CallSite, figures: SiteFigures) -> SiteReport:
+    def of(cls, site: Site, figures: SiteFigures) -> SiteReport:
         """The figures of a site as they are now."""
         return cls(
             site.op, site.slot, site.module, text_of(site.line), dict(figures.did), dict(figures.kept), figures.shared,

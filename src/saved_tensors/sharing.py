@@ -12,6 +12,7 @@ NOTE [ Sharing ]
    that interleave (the thirds of a joint projection) get one frame together. A frame is held weakly, and not used
    again once somebody has written to it.
 4. A frame starts at a multiple of 64 bytes of the storage: kernels see the alignment that they saw before.
+5. Memory that a stage gives away with a piece in it becomes the frame: nothing is copied.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..memory import Device, Storage, pool
-from .layout import Array, Layout, address_of, view_at
-from .payload import SCRATCH, Payload, Spec, copy_into, restore
+from ..memory import Device, Storage, pool, storage_of
+from .layout import Array, Layout, address_of, address_of_owner, view_at
+from .payload import SCRATCH, Payload, Spec, copy_into, handed_over, restore
 from .statistics import Stored
 
 _ALIGNMENT = 64
@@ -47,10 +48,27 @@ class Piece:
 
     def load(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """The view of the storage that starts ``offset`` bytes into it, made again."""
-        owner, frame = self.unit.frame_for(self)
+        owner, frame = self.unit.frame_for(self) or self._given_frame() or self.unit.new_frame(self)
         if self.layout not in frame.filled:
             self._fill(owner, frame)
         return view_at(owner, offset - frame.lo, shape, strides, dtype)
+
+    def _given_frame(self) -> tuple[Any, Frame] | None:
+        """A frame in memory that the stage gives away, with this piece in it (note, rule 5)."""
+        layout = self.layout
+        if not layout.dense or layout.lo % _ALIGNMENT:
+            return None
+        array = handed_over(self.payload)
+        if array is None:
+            return None
+        storage = storage_of(array)
+        assert storage is not None
+        owner = storage()
+        assert owner is not None
+        frame = Frame(storage, layout.lo - (address_of(array) - address_of_owner(owner)), layout.hi, self.payload.exact)
+        frame.filled.add(layout)
+        self.unit.frames.append(frame)
+        return owner, frame
 
     def _fill(self, owner: Any, frame: Frame) -> None:
         layout, payload = self.layout, self.payload
@@ -107,8 +125,8 @@ class Unit:
         """Let others find a piece while it lives."""
         self.pieces[piece.layout] = piece
 
-    def frame_for(self, piece: Piece) -> tuple[Any, Frame]:
-        """A frame that has room for a piece, and the memory that it refers to."""
+    def frame_for(self, piece: Piece) -> tuple[Any, Frame] | None:
+        """A frame that has room for a piece, and the memory that it refers to; None if none is alive."""
         layout, exact = piece.layout, piece.payload.exact
         alive = []
         found = None
@@ -120,12 +138,18 @@ class Unit:
                 if room and frame.version == frame.storage.version:
                     found = owner, frame
         self.frames = alive
-        return found if found is not None else self._new_frame(layout, exact)
+        return found
 
-    def _new_frame(self, layout: Layout, exact: bool) -> tuple[Any, Frame]:
+    def new_frame(self, piece: Piece) -> tuple[Any, Frame]:
+        """One for a piece, with room for those that it interleaves with (note, rule 3).
+
+        Raises:
+            MemoryBudgetError: if the pool has none.
+        """
+        layout, exact = piece.layout, piece.payload.exact
         lo, hi = layout.lo, layout.hi
         if not layout.dense:
-            for other in sorted(piece.layout for piece in self._alive()):
+            for other in sorted(neighbour.layout for neighbour in self._alive()):
                 if not other.dense and other.overlaps(layout._replace(lo=lo, hi=hi)):
                     lo, hi = min(lo, other.lo), max(hi, other.hi)
         lo -= lo % _ALIGNMENT

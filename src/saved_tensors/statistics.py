@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
 
-from .lines import Line
-from .payload import Payload
+from .payload import Payload, Site
 
 # More call sites than this are counted as one: code that is made while the program runs has no end of them.
 _MOST_SITES = 10_000
@@ -50,15 +48,6 @@ class PolicyStatistics:
     live_offloaded_bytes: int
 
 
-class CallSite(NamedTuple):
-    """Where a value is saved: the op, which of its saved values, the module that is being called, and the line."""
-
-    op: str
-    slot: str
-    module: str
-    line: Line | None
-
-
 class SiteFigures:
     """What a policy did with the values of one call site."""
 
@@ -94,7 +83,7 @@ class Counters:
         self.live_count = 0
         self.live_resident_bytes = 0
         self.live_offloaded_bytes = 0
-        self._sites: dict[CallSite, SiteFigures] = {}
+        self._sites: dict[Site, SiteFigures] = {}
 
     def snapshot(self) -> PolicyStatistics:
         """The figures as they are now."""
@@ -104,20 +93,20 @@ class Counters:
         figures |= {"kept_because": MappingProxyType(because), "kept": sum(because.values())}
         return PolicyStatistics(**figures)
 
-    def sites(self) -> dict[CallSite, SiteFigures]:
+    def sites(self) -> dict[Site, SiteFigures]:
         """The figures of each call site."""
         return dict(self._sites)
 
-    def at(self, site: CallSite) -> SiteFigures:
+    def at(self, site: Site) -> SiteFigures:
         """The figures of a call site, to be added to."""
         found = self._sites.get(site)
         if found is None:
             if len(self._sites) >= _MOST_SITES:
-                site = CallSite("others", "", "", None)
+                site = Site("others", "", "", None)
             found = self._sites.setdefault(site, SiteFigures())
         return found
 
-    def keep(self, site: CallSite, reason: str, nbytes: int, seconds: float) -> None:
+    def keep(self, site: Site, reason: str, nbytes: int, seconds: float) -> None:
         """Count a value that is left as it is."""
         self.kept_because[reason] = self.kept_because.get(reason, 0) + 1
         figures = self.at(site)
@@ -125,14 +114,14 @@ class Counters:
         figures.raw_bytes += nbytes
         self._took(figures, seconds)
 
-    def share(self, site: CallSite, seconds: float) -> None:
+    def share(self, site: Site, seconds: float) -> None:
         """Count a value that was found in data packed before."""
         self.shared += 1
         figures = self.at(site)
         figures.shared += 1
         self._took(figures, seconds)
 
-    def packed(self, site: CallSite, label: str, seconds: float) -> None:
+    def packed(self, site: Site, label: str, seconds: float) -> None:
         """Count the time of a value that `Stored` counts."""
         figures = self.at(site)
         figures.did[label] = figures.did.get(label, 0) + 1
@@ -148,7 +137,7 @@ class Stored:
 
     __slots__ = ("_counters", "_site", "offloaded_bytes", "resident_bytes")
 
-    def __init__(self, counters: tuple[Counters, ...], raw_bytes: int, payload: Payload, site: CallSite) -> None:
+    def __init__(self, counters: tuple[Counters, ...], raw_bytes: int, payload: Payload, site: Site) -> None:
         self._counters: tuple[Counters, ...] = ()
         packed_bytes = payload.nbytes
         place = str(payload.place or payload.buffers[0].place)

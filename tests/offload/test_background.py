@@ -9,6 +9,7 @@ import shutil
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ import pytest
 import stowgrad
 from stowgrad.memory import MemoryBudgetError, pool
 from stowgrad.offload import arena, file, save_on_disk
-from stowgrad.offload.worker import Worker
 
 from ..saved_tensors.support import assert_same, leased, save
 
@@ -35,71 +35,6 @@ class Gate:
         self.calls += 1
         assert self.open.wait(30)
         return self.real(*args)
-
-
-# -- the thread --------------------------------------------------------------------------------------------------------
-
-
-def test_a_worker_that_died_is_replaced():
-    worker = Worker("test")
-    done = []
-
-    def die():
-        raise SystemExit
-
-    worker.submit(die)
-    worker.submit(lambda: done.append(1))
-    worker.drain()
-    assert done == [1]
-    killed = worker._thread
-    worker._thread = threading.Thread(target=lambda: None)  # one that is gone with its job
-    worker._thread.start()
-    worker._thread.join()
-    worker.submit(lambda: done.append(2))
-    worker.drain()
-    assert done == [1, 2]
-    assert killed is not worker._thread
-
-
-def test_a_worker_ends_when_it_has_nothing_to_do(monkeypatch):
-    from stowgrad.offload import worker as module
-
-    monkeypatch.setattr(module, "_IDLE_SECONDS", 0.01)
-    worker = Worker("test")
-    worker.submit(lambda: None)
-    worker.drain()
-    thread = worker._thread
-    if thread is not None:
-        thread.join(10)
-    assert worker._thread is None
-
-
-def test_a_finished_job_is_let_go():
-    import weakref
-
-    class Thing:
-        pass
-
-    worker, thing = Worker("test"), Thing()
-    reference = weakref.ref(thing)
-    worker.submit(lambda thing=thing: None)
-    worker.drain()
-    del thing
-    assert reference() is None
-
-
-def test_where_no_thread_can_be_had_the_caller_does_the_work(tmp_path, monkeypatch):
-    def refuse(thread):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    policy = on_disk(tmp_path)
-    arrays = [leased(np.arange(number, number + 5000.0)) for number in range(3)]
-    handles = [save(policy, array) for array in arrays]
-    policy.synchronize()
-    for handle, array in zip(handles[::-1], arrays[::-1]):
-        assert_same(handle.load(), array)
-    assert policy.arena.read_bytes == 3 * 40960
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -139,7 +74,7 @@ def test_staging_memory_is_counted_and_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(file.os, "pwrite", gate)
     policy = on_disk(tmp_path, staging="1 MiB")
     before = pool("cpu").bytes_by_category()["saved_packed"]
-    arrays = [leased(np.zeros(1 << 15)) for _ in range(5)]  # 256 KiB each
+    arrays = [leased(np.zeros((1 << 15) - 1)) for _ in range(5)]  # 256 KiB of pages each, with a rest
     handles = [save(policy, array) for array in arrays[:4]]
     assert pool("cpu").bytes_by_category()["saved_packed"] - before == 1 << 20
     fifth = threading.Thread(target=lambda: handles.append(save(policy, arrays[4])))
@@ -154,7 +89,7 @@ def test_staging_memory_is_counted_and_bounded(tmp_path, monkeypatch):
 
 def test_staging_memory_is_bounded_for_all_threads_together(tmp_path):
     policy = on_disk(tmp_path, staging="1 MiB")
-    arrays = [[leased(np.full(1 << 15, float(8 * n + k))) for k in range(8)] for n in range(4)]  # 256 KiB each
+    arrays = [[leased(np.full((1 << 15) - 1, float(8 * n + k))) for k in range(8)] for n in range(4)]  # 256 KiB each
     handles = [[] for _ in range(4)]
     threads = [
         threading.Thread(target=lambda n=n: handles[n].extend(save(policy, array) for array in arrays[n]))
@@ -178,7 +113,7 @@ def test_memory_that_another_thread_took_first_is_done_without(tmp_path, monkeyp
     lease = arena.lease_pages
 
     def taken(nbytes, category):
-        if sys._getframe(1).f_code.co_name in ("_lease_staging", "_read_ahead"):
+        if sys._getframe(1).f_code.co_name in ("_staging_for", "_read_ahead"):
             raise MemoryBudgetError("cpu", nbytes, 0, {}, [], nbytes)
         return lease(nbytes, category)
 
@@ -191,14 +126,14 @@ def test_memory_that_another_thread_took_first_is_done_without(tmp_path, monkeyp
 
 def test_without_memory_for_staging_a_value_is_written_at_once(tmp_path):
     policy = on_disk(tmp_path)
-    array = leased(np.arange(1 << 18, dtype=np.float64))
+    array = leased(np.arange((1 << 18) - 1, dtype=np.float64))
     of = pool("cpu")
     of.free_all_blocks()
     try:
         of.set_limit(of.held_bytes() + (1 << 20) + (1 << 18))
         handle = save(policy, array)
         assert handle is not None
-        assert policy.arena.written_bytes == array.nbytes
+        assert policy.arena.written_bytes == 1 << 21
     finally:
         of.set_limit(None)
     assert_same(handle.load(), array)
@@ -246,6 +181,23 @@ def test_a_failed_write_leaves_the_graph_as_it_was(tmp_path, monkeypatch):
     assert (h == 2).all()
     y.sum().backward()
     assert np.allclose(x.grad.numpy(), np.e)
+
+
+def test_a_failure_keeps_nothing_alive(tmp_path, monkeypatch):
+    def fail(fd, data, position):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(file.os, "pwrite", fail)
+    policy = on_disk(tmp_path)
+    handle = save(policy, leased(np.zeros(1000)))
+    policy.arena._writer.drain()
+    found = weakref.ref(policy.arena)
+    gc.disable()
+    try:
+        del handle, policy
+        assert found() is None
+    finally:
+        gc.enable()
 
 
 def test_synchronize_raises_what_failed(tmp_path, monkeypatch):
@@ -350,6 +302,15 @@ def test_a_directory_in_memory_is_refused(monkeypatch, tmp_path):
 
 
 @pytest.mark.skipif(not os.path.ismount("/dev/shm"), reason="needs a tmpfs")
+def test_accepting_memory_where_there_is_none_had_no_effect(monkeypatch, tmp_path):
+    for memory in (False, True):
+        monkeypatch.setattr("stowgrad.offload.disk.lies_in_memory", lambda directory, memory=memory: memory)
+        policy = save_on_disk(tmp_path, min_bytes=0, in_memory=True)
+        save(policy, leased(np.zeros(1000)))
+        said = [text for text in policy.report().without_effect if "in_memory" in text]
+        assert said == ([] if memory else [f"disk, in_memory=True: the files of {tmp_path} aren't in memory"])
+
+
 def test_tmpfs_is_known_as_memory():
     assert file.lies_in_memory("/dev/shm")
     assert not file.lies_in_memory("/proc/self") or sys.platform != "linux"
@@ -482,15 +443,17 @@ def test_a_value_is_not_read_ahead_before_it_is_in_memory_or_written(tmp_path, m
     policy.arena.synchronize()
     gather = arena.gather
 
-    def reading_meanwhile(arrays, into):
-        """What another thread's backward does while this value is being copied."""
-        policy.arena._read_ahead(policy.arena._saved)
+    def working_meanwhile(arrays, into):
+        """What another thread does while this value is being copied: it saves a third one, and reads it."""
+        patch.undo()
+        third = save(policy, leased(np.ones(10000)))
+        assert third.load().all()
         policy.arena._reader.drain()
         gather(arrays, into)
 
     numbers = leased(np.arange(10000.0))
     with monkeypatch.context() as patch:
-        patch.setattr(arena, "gather", reading_meanwhile)
+        patch.setattr(arena, "gather", working_meanwhile)
         handle = save(policy, numbers)
     policy.arena.synchronize()
     assert_same(handle.load(), numbers)

@@ -175,6 +175,57 @@ def test_values_come_back_before_they_are_needed():
     assert [number for number in range(12) if copies[number].ahead is not None] == [0]
 
 
+def test_what_was_copied_back_early_becomes_the_value():
+    policy = save_on_cpu()
+    arrays = [value(size, start=size) for size in (30_000, 30_000)]
+    handles = [save(policy, array) for array in arrays]
+    policy.synchronize()
+    handles[1].load()
+    ahead = handles[0]._piece.payload.undo[-1].note.ahead
+    assert all(event.wait() for event in ahead._events)
+    (buffer,) = ahead.buffers
+    with pool("sim:0").peak_scope() as scope:
+        loaded = handles[0].load()
+    assert scope.peak_bytes == scope.begin_bytes
+    assert np.shares_memory(loaded, buffer)
+    assert_same(loaded, arrays[0])
+    storage = storage_of(buffer)
+    del loaded, buffer, ahead
+    assert storage() is None
+    assert_same(handles[0].load(), arrays[0])
+
+
+def test_copies_back_that_nobody_needs_are_over_after_synchronize(gate):
+    policy = save_on_cpu()
+    gate.open.set()
+    handles = [save(policy, value(start=number)) for number in range(3)]
+    policy.synchronize()
+    gate.open.clear()
+    before = memory_allocated("sim:0")
+    handles[2].load()
+    assert memory_allocated("sim:0") > before  # two others are on their way
+    del handles
+    threading.Timer(0.05, gate.open.set).start()
+    policy.synchronize()
+    assert memory_allocated("sim:0") == before
+
+
+def test_a_value_that_a_later_op_saves_as_well_comes_back_for_both():
+    policy = save_on_cpu(window=40_000)
+    arrays = [value(start=number) for number in range(12)]
+    handles = [save(policy, array) for array in arrays]
+    again = save(policy, arrays[2], "later")  # the input of a skip connection
+    last = save(policy, value())
+    policy.synchronize()
+    last.load()
+    copies = [handle._piece.payload.undo[-1].note for handle in handles]
+    assert copies[2].ahead is not None
+    assert_same(again.load(), arrays[2])
+    for number in reversed(range(12)):
+        assert number == 11 or copies[number].ahead is not None, number
+        assert_same(handles[number].load(), arrays[number])
+
+
 def test_memory_of_copies_under_way_comes_back_before_anything_is_refused(gate):
     gate.open.set()
     policy = save_on_cpu(window=40_000)

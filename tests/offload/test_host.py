@@ -99,6 +99,13 @@ def test_pinned_memory_without_an_accelerator_is_plain_and_copies_nothing_on_the
     assert any("pin_memory" in text for text in policy.report().without_effect)
 
 
+def test_a_limit_for_pinned_memory_that_there_is_none_of():
+    policy = save_on_cpu(pinned_limit="1 MiB")
+    handle = save(policy, leased(np.arange(1000.0), "sim:0"))
+    assert handle is not None
+    assert policy.report().without_effect == ("cpu, pinned_limit: without pin_memory=True no memory is page-locked",)
+
+
 @given(views())
 def test_any_view_comes_back(view):  # cases B8, I8, spec 5.3, 5.7
     on_device = leased(view, "sim:0")

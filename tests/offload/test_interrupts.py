@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import linecache
 import sys
 from contextlib import suppress
@@ -11,15 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stowgrad.memory import as_device, pool
-from stowgrad.offload import save_on_cpu, save_on_disk
+from stowgrad.memory import as_device, pool, storage_of
+from stowgrad.offload import file, save_on_cpu, save_on_disk
 from stowgrad.offload.streams import stream_of
 from stowgrad.saved_tensors import Cast, Compress, Quantize
+from stowgrad.saved_tensors.mutation import before_write
 
 from ..saved_tensors.support import leased, save
 
 POLICIES = {
     "disk": (lambda: save_on_disk(min_bytes=0), "cpu"),
+    "disk, from where it lies": (lambda: save_on_disk(min_bytes=0), "cpu"),
     "disk, with little staging": (lambda: save_on_disk(min_bytes=0, staging="8 KiB"), "cpu"),
     "disk, one transfer at a time": (lambda: save_on_disk(min_bytes=0, staging=0), "cpu"),
     "compressed": (lambda: Compress(min_bytes=0), "cpu"),
@@ -61,8 +64,9 @@ class interrupted:  # noqa: N801  # used like a function
         return self._line
 
 
-def numbers(device):
-    array = np.random.default_rng(0).standard_normal(3000).astype(np.float32)
+def numbers(name, device):
+    size = 1 << 17 if name == "disk, from where it lies" else 3000  # whole pages of a block of its own, or not
+    array = np.random.default_rng(0).standard_normal(size).astype(np.float32)
     return leased(np.maximum(array, 0), device)
 
 
@@ -81,7 +85,7 @@ def settle(policy):
 @pytest.mark.parametrize("name", POLICIES)
 def test_an_interrupt_at_any_line_of_pack(name):
     make, device = POLICIES[name]
-    policy, array = make(), numbers(device)
+    policy, array = make(), numbers(name, device)
     expected = save(policy, array).load().tobytes()
     before = settle(policy)
     for line in count(1):
@@ -106,7 +110,7 @@ def test_an_interrupt_at_any_line_of_pack(name):
 @pytest.mark.parametrize("name", POLICIES)
 def test_an_interrupt_at_any_line_of_unpack(name):
     make, device = POLICIES[name]
-    policy, array = make(), numbers(device)
+    policy, array = make(), numbers(name, device)
     handles = [save(policy, array), save(policy, leased(np.arange(2000.0), device))]
     policy.synchronize()
     expected = [handle.load().tobytes() for handle in handles]
@@ -119,3 +123,24 @@ def test_an_interrupt_at_any_line_of_unpack(name):
             if loaded is not None:
                 break
         assert line > 5
+
+
+def test_an_interrupt_at_any_line_before_a_value_is_written_in_place(monkeypatch):
+    def fails(fd, data, position):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(file.os, "pwrite", fails)
+    for line in count(1):
+        policy, array = save_on_disk(min_bytes=0), numbers("disk, from where it lies", "cpu")
+        expected, handle = array.tobytes(), save(policy, array)
+        policy.arena._writer.drain()
+        with suppress(KeyboardInterrupt), interrupted(line) as interrupt:
+            before_write(storage_of(array))
+        assert handle.load().tobytes() == expected, line
+        before_write(storage_of(array))
+        storage_of(array).version += 1
+        array[...] = -1
+        assert handle.load().tobytes() == expected, line
+        if interrupt.left > 0:
+            break
+    assert line > 10

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import stowgrad
 from stowgrad.memory import pool
 from stowgrad.saved_tensors import Cast, Compress
 
@@ -55,6 +56,25 @@ def test_unknown_names_are_errors():  # case C6
         Compress("lz4")
     with pytest.raises(ValueError, match="unknown dtype 'float8'; expected 'bfloat16'"):
         Cast("float8")
+
+
+def test_a_level_is_for_what_has_one():
+    assert Compress("zstd", level=3).describe().startswith("zstd, level 3")
+    assert "zstd, level 3" in Compress(level=3).describe()
+    with pytest.raises(ValueError, match="level is zstandard's, and 'packbits' has none"):
+        Compress("packbits", level=3)
+
+
+def test_auto_remembers_for_each_call_site_whether_it_pays():
+    policy = Compress(min_bytes=0)
+    dense = np.random.default_rng(0).standard_normal(1 << 14)
+    with policy:
+        for _ in range(3):
+            kept = (stowgrad.tensor(dense, requires_grad=True) * 1).sin()
+            packed = (stowgrad.tensor(0 * dense + [*range(64)] * 256, requires_grad=True) * 1).sin()
+    outcomes = {site.outcome for site in policy.report().sites if site.op == "sin"}
+    assert outcomes == {"kept: not worth it", "zstd"}
+    del kept, packed
 
 
 def test_cast_rounds_floats_only_and_says_so():  # cases D1, D4

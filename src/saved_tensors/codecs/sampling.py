@@ -13,10 +13,12 @@ SAMPLE_BYTES = 64 << 10
 _SAMPLE_PIECES = 4
 # A site's answer is asked for again after so many values: zeros come and go while a model trains.
 _ASK_AGAIN_AFTER = 32
+# More answers than these are forgotten: code that is made while the program runs has no end of call sites.
+_MOST_ANSWERS = 10_000
 
 
 class Answers:
-    """What samples have said, for each op, slot and dtype."""
+    """What samples have said, for each call site and dtype."""
 
     def __init__(self) -> None:
         self._answers: dict[tuple[Site, str], tuple[bool, int]] = {}
@@ -27,6 +29,8 @@ class Answers:
         pays, uses = self._answers.get(key, (False, _ASK_AGAIN_AFTER))
         if uses >= _ASK_AGAIN_AFTER:
             pays, uses = ask(_sample(array)), 0
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
         self._answers[key] = (pays, uses + 1)
         return pays
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...kernels.executor import ScratchSpec, parallel_slices, scratch_sets
+from ...kernels.executor import ScratchSpec, parallel_slices, scratch_set
 from ...kernels.numpy_.tiling import numpy_workspace
 from ..payload import byte_runs
 from .host import HostArray
@@ -34,7 +34,7 @@ def for_tiles(
             flat = array.reshape(-1)
             parallel_slices(lambda part, *scratch: function(part.start, flat[part], *scratch), flat.size, tile, specs)
             return
-        scratch, start = scratch_sets(1, specs)[0], 0
+        scratch, start = scratch_set(specs), 0
         for run in byte_runs(array, tile * array.itemsize):
             numbers = run.view(array.dtype)
             function(start, numbers, *scratch)
