@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import metadata as _metadata
 from math import e, inf, nan, pi
+from sys import modules as _modules
 
 from . import (
     amp,
@@ -111,6 +112,8 @@ from .autograd.dtypes import (
     uint32,
     uint64,
 )
+from .autograd.entries import offer as _offer
+from .autograd.entries import offer_methods as _offer_methods
 from .autograd.functions import *
 from .autograd.functions.random import _sample_dirichlet as _sample_dirichlet  # as in PyTorch, public but for the name
 from .autograd.functions.random import _standard_gamma as _standard_gamma
@@ -294,3 +297,19 @@ __all__ = [
 ]
 __all__ += _functions.__all__
 __all__.sort()
+
+# NOTE [ Entries ] in autograd/entries.py: an error that leaves a public function takes no tensors along.
+_offer(
+    *(autograd, autograd.graph, amp, checkpoint, fft, func, interop, linalg, masked, special),
+    *(nn.init, nn.utils, nn.utils.parametrizations, nn.utils.parametrize, nn.utils.rnn),
+    *(optim, optim.swa_utils, utils, utils.checkpoint, utils.dlpack, _modules[__name__]),
+)
+_TAKE_TENSORS = {
+    "__init__", "__setattr__", "add_param_group", "from_pretrained", "load_state_dict", "log_prob", "predict",
+    "register_buffer", "register_parameter",
+}  # fmt: skip
+_offer_methods(nn.Buffer, nn.Parameter, amp.GradScaler)
+_offer_methods(
+    *(*nn.Module.__mro__[:-1], *[getattr(_room, _name) for _room in (nn, optim) for _name in _room.__all__]),
+    only=_TAKE_TENSORS,
+)

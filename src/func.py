@@ -18,6 +18,7 @@ import numpy as np
 from .autograd import Tensor
 from .autograd import grad as _gradients
 from .autograd.creation import from_numpy, zeros, zeros_like
+from .autograd.entries import leaves_no_tensors
 from .autograd.functions import stack
 from .autograd.grad_mode import enable_grad
 
@@ -48,6 +49,7 @@ def value_and_grad(function: Callable[..., Any], argnums: int | tuple[int, ...] 
     (np.float64(5.0), array([2., 4.]))
     """
 
+    @leaves_no_tensors
     @functools.wraps(function)
     def both(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         trace = _Trace(function, argnums, args, kwargs)
@@ -71,6 +73,7 @@ def grad(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Ca
     """
     both = value_and_grad(function, argnums)
 
+    @leaves_no_tensors
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         return both(*args, **kwargs)[1]
@@ -99,14 +102,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     """
     trace = _Trace(function, tuple(range(len(primals))), primals, {})
 
-    def pull_back(cotangent: Any) -> tuple[Any, ...]:
-        seed = _tensor(cotangent, trace.value)
-        recorded = trace.recorded or _depth.get() > 0 or seed.requires_grad
-        in_tensors = recorded or isinstance(cotangent, Tensor)
-        found: tuple[Any, ...] = trace.arranged(trace.gradients(seed, True, recorded), in_tensors)
-        return found
-
-    return trace.given_back(trace.value), pull_back
+    return trace.given_back(trace.value), trace.pull_back
 
 
 def jacobian(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
@@ -123,6 +119,7 @@ def jacobian(function: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -
            [0., 4.]])
     """
 
+    @leaves_no_tensors
     @functools.wraps(function)
     def derivative(*args: Any, **kwargs: Any) -> Any:
         trace = _Trace(function, argnums, args, kwargs)
@@ -215,6 +212,15 @@ class _Trace:
                 materialize_grads=True,
             )
         )
+
+    @leaves_no_tensors
+    def pull_back(self, cotangent: Any) -> tuple[Any, ...]:
+        """The gradients, one for each argument, from a cotangent: arrays, or tensors where one is involved."""
+        seed = _tensor(cotangent, self.value)
+        recorded = self.recorded or _depth.get() > 0 or seed.requires_grad
+        in_tensors = recorded or isinstance(cotangent, Tensor)
+        found: tuple[Any, ...] = self.arranged(self.gradients(seed, True, recorded), in_tensors)
+        return found
 
     def arranged(self, found: list[Any], in_tensors: bool = False) -> Any:
         """Gradients in the structure of the arguments."""

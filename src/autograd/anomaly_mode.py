@@ -3,7 +3,7 @@
 NOTE [ Anomaly mode ]
 1. It is of the whole process, like PyTorch's, and slow. While it is on, an observer notes the stack of every node that
    is recorded; nodes don't know of it, and nothing is looked at for it while it is off.
-2. Only texts are kept: neither frames nor tensors. They go with the node.
+2. Only texts are kept: neither frames nor tensors. They go with the node, whose ``metadata["traceback_"]`` they are.
 3. A node that was recorded in a backward pass also has the stack of the node that ran then.
 """
 
@@ -28,8 +28,12 @@ class Origin(NamedTuple):
     """Where a node was recorded, and the node whose backward recorded it, if any."""
 
     name: str
-    stack: str
+    stack: list[str]
     cause: Origin | None
+
+    def text(self) -> str:
+        """The stack as one text."""
+        return "".join(self.stack)
 
 
 class _Recorder(events.Observer):
@@ -58,15 +62,16 @@ class _Recorder(events.Observer):
 
     def recorded(self, node: Any) -> None:
         running = self._running()
-        self._origins[node] = Origin(node.name(), _stack(), running[-1] if running else None)
+        stack = node.metadata["traceback_"] = _stack()
+        self._origins[node] = Origin(node.name(), stack, running[-1] if running else None)
 
 
-def _stack() -> str:
-    """The stack as text, without the library's own calls at its end."""
+def _stack() -> list[str]:
+    """The stack as texts, without the library's own calls at its end."""
     frame = sys._getframe(1)
     while frame.f_back is not None and str(Path(frame.f_code.co_filename).resolve()).startswith(_PACKAGE):
         frame = frame.f_back
-    return "".join(traceback.format_stack(frame))
+    return traceback.format_stack(frame)
 
 
 _recorder = _Recorder()
@@ -172,11 +177,11 @@ def _explain(node: Any) -> None:
             " forward pass for more information."
         )
     else:
-        text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{origin.stack}"
+        text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{origin.text()}"
     while origin is not None and origin.cause is not None:
         origin = origin.cause
         text += (
             f"\nPrevious calculation was induced by {origin.name}. Traceback of forward call that induced the previous"
-            f" calculation:\n{origin.stack}"
+            f" calculation:\n{origin.text()}"
         )
     warnings.warn(text, UserWarning, stacklevel=2)

@@ -13,7 +13,7 @@ from ..kernels import backend
 from ..memory import META, Device, pool
 from ..saved_tensors.state import Under
 from .engine import GraphTask
-from .frames import leaves_no_tensors, user_level
+from .frames import user_level
 from .node import GradientEdge, gradient_edge
 from .ops.cast import to_device, to_dtype
 from .ops.join import stack
@@ -21,6 +21,7 @@ from .variable import Variable
 
 TensorOrTensors = Any
 _ENDS = (Variable, GradientEdge)
+_SINGLE = (*_ENDS, np.ndarray)
 _has_warned_of_a_cycle = False
 Spec: TypeAlias = tuple[tuple[int, ...], np.dtype[Any], Device]
 
@@ -28,7 +29,7 @@ Spec: TypeAlias = tuple[tuple[int, ...], np.dtype[Any], Device]
 def _as_tuple(values: Any) -> tuple[Any, ...]:
     if values is None:
         return ()
-    if isinstance(values, _ENDS):
+    if isinstance(values, _SINGLE):
         return (values,)
     if type(values) is list or isinstance(values, Iterable):  # the usual one first: asking for `Iterable` takes time
         return tuple(values)
@@ -76,6 +77,11 @@ def _seed(number: int, root: Any, given: Any) -> Any:
                 f"grad can be implicitly created only for scalar outputs, but output {number} has shape"
                 f" {list(spec[0])}; pass a gradient of that shape, or reduce it first (.sum())"
             )
+        if spec[1].kind == "c":
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but output {number} is {spec[1]}; pass a"
+                " gradient, or take a real part first (.real, .abs())"
+            )
         return _filled(spec, 1)
     if not isinstance(given, Variable):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__} for output {number}")
@@ -116,7 +122,6 @@ def _roots(tensors: tuple[Any, ...], gradients: tuple[Any, ...], task: GraphTask
     return roots
 
 
-@leaves_no_tensors
 def backward(
     tensors: TensorOrTensors,
     grad_tensors: TensorOrTensors | None = None,
@@ -174,7 +179,6 @@ def _warn_of_a_cycle() -> None:
         )
 
 
-@leaves_no_tensors
 def grad(
     outputs: TensorOrTensors,
     inputs: TensorOrTensors,

@@ -7,6 +7,7 @@ from typing import Any
 from ..memory import Device
 from ..saved_tensors.saved_variable import Edge, SavedVariable
 from .dispatch import Op
+from .flat import with_history
 from .node import Node, gradient_edge, next_number
 from .record import Do, Record, Spec
 from .variable import Variable, ViewInfo
@@ -139,7 +140,8 @@ class _CopySlicesRecord(Record):
         values: Any = ()
         if inner.record.reads_saved:
             values = tuple([None if value is None else value.tensor(reader, cls) for value in inner.saved_values()])
-        return _through(do, node, inner.record.formula, values, grads[0])
+        results = _through(do, node, inner.record.formula, values, grads[0])
+        return with_history(node, results) if inner.record.flat else results
 
 
 class _Reader:

@@ -5,8 +5,8 @@ NOTE [ The path of an op ]
 2. ``infer`` says what comes out; the pool leases it (the limit acts here); the kernel fills it.
 3. Only then the result is wrapped and, if anything requires grad, recorded: values are saved after the kernel has
    written them, and if saving fails, the result is dropped and nothing has changed.
-4. An error leaves the results, what was cast and what was saved behind: the frames that held them are cleared. Only the
-   operands stay, in the frames through which the op was called.
+4. An error leaves operands, results, what was cast and what was saved behind: the entry that it leaves the library by
+   clears the frames that held them (NOTE [ Entries ]).
 5. Small element-wise work on the CPU takes a shorter way through the same steps: NumPy allocates the result, which the
    pool adopts.
 """
@@ -23,7 +23,6 @@ from ..memory import CPU, META, SMALL_BYTES, Device, MemoryPool, Storage, events
 from ..saved_tensors.hooks import saved_tensors_hooks
 from ..saved_tensors.saved_variable import NO_HOOKS, Edge, SavedVariable, packed_by_a_pair
 from ..saved_tensors.state import State, current, set_state
-from .frames import clear_own_frames
 from .node import NO_EDGE, Node, gradient_edge, next_number
 from .record import Record
 from .variable import Variable
@@ -38,8 +37,9 @@ class Op(Record):
 
     Attributes:
         small: what computes the op on small arrays of the CPU and returns a new array: NumPy's ufunc, or (for what
-            only backward uses) a few of them; None where small arrays go the long way too.
-        small_marked: the same of an op with auxiliary results: returns all results (`whole.apply_alone`).
+            only backward uses) a few of them; None where small arrays go the long way too. Of several arrays it may
+            return None: the result is not small.
+        small_marked: the same of an op with several results or auxiliary ones: returns all of them (`whole.FewOp`).
     """
 
     small: Any = None
@@ -60,20 +60,15 @@ class Op(Record):
 
 def apply(op: Record, *args: Any) -> Any:
     """Run an op on tensors (first) and attributes (after them), and record it if a gradient may be asked for."""
-    try:
-        if cast_arguments is not None:
-            args = cast_arguments(op, args)
-        if not events.observers:
-            return _apply(op, *args)
-        with events.span("op", op.name, op):
-            return _apply(op, *args)
-    except BaseException as error:  # costs nothing where there is none
-        args = ()
-        clear_own_frames(error)
-        raise
+    if cast_arguments is not None:
+        args = cast_arguments(op, args)
+    if not events.observers:
+        return _applied(op, args)
+    with events.span("op", op.name, op):
+        return _applied(op, args)
 
 
-def _apply(op: Record, *args: Any) -> Any:
+def _applied(op: Record, args: tuple[Any, ...]) -> Any:
     tensors = args[: op.inputs]
     device = common_device(op.name, tensors)
     tensor_class = Variable._tensor_class
@@ -261,12 +256,7 @@ def small_unary(op: Op, x: Any) -> Any:
     if x._requires_grad and state.grad_enabled:
         node = x._grad_fn
         edge = (node, x._output_nr) if node is not None else gradient_edge(x)
-        try:
-            _record_small(op, (True,), (edge,), (x,), out, state)
-        except BaseException as error:  # note, rule 4
-            out = None
-            clear_own_frames(error)
-            raise
+        _record_small(op, (True,), (edge,), (x,), out, state)
     elif state.inference:
         out._storage.mark_inference()
     return out
@@ -294,12 +284,7 @@ def small_binary(op: Op, x: Any, y: Any) -> Any:
             node = y._grad_fn
             edge_y = (node, y._output_nr) if node is not None else gradient_edge(y)
         needs = (_BOTH if needs_y else _FIRST) if needs_x else _SECOND
-        try:
-            _record_small(op, needs, (edge_x, edge_y), (x, y), out, state)
-        except BaseException as error:  # note, rule 4
-            out = None
-            clear_own_frames(error)
-            raise
+        _record_small(op, needs, (edge_x, edge_y), (x, y), out, state)
     elif state.inference:
         out._storage.mark_inference()
     return out

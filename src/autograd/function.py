@@ -11,7 +11,7 @@ from typing import Any
 from ..memory import events
 from ..saved_tensors.saved_variable import SavedVariable
 from ..saved_tensors.state import Under, current
-from .frames import leaves_no_tensors
+from .entries import leaves_no_tensors
 from .function_node import FunctionNode, FunctionRecord
 from .history import check_history, rebase
 from .node import NO_EDGE, gradient_edge, next_number

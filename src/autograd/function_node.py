@@ -32,6 +32,7 @@ class FunctionRecord:
     fresh = False
     consumes_saved = False
     scatters = False
+    flat = False
     # The user's backward reads `ctx.saved_tensors` by itself, if it does.
     reads_saved = False
     # Functions that materialize gradients run with zeros where nothing arrived.

@@ -20,6 +20,7 @@ from ..memory import CPU
 from ..saved_tensors.state import Under
 from .arrays import overlaps_itself
 from .backward import grad
+from .frames import user_level
 from .function import Function
 from .ops.cast import copy_array_to
 from .ops.promotion import is_floating
@@ -352,7 +353,7 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
                 f"Input #{number} requires gradient and is not a double precision floating point or complex. This check"
                 " will likely fail if all the inputs are not of double precision floating point or complex.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=user_level(),
             )
         if overlaps_itself(value._array):
             raise RuntimeError(

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..memory import Device
 from ..saved_tensors.saved_variable import Edge, SavedVariable
+from .entries import leaves_no_tensors
 from .hooks import Watched
 from .saved_slots import SavedSlots
 
@@ -125,6 +126,7 @@ class Node(Watched, SavedSlots, metaclass=ABCMeta):
         if taken is None:
             raise RuntimeError(SECOND_TIME)
 
+    @leaves_no_tensors
     def __call__(self, *gradients: Any) -> Any:
         """Run this node alone: the gradients of its inputs, from those of its outputs.
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+from .entries import by_hand
+from .frames import clear_own_frames
 
 __all__ = ["numpy_names"]
 
@@ -13,16 +16,25 @@ _OURS = {"axis": "dim", "keepdims": "keepdim"}
 
 
 def numpy_names(function: _Function) -> _Function:
-    """A function that takes ``axis`` for its ``dim``, and ``keepdims`` for its ``keepdim``."""
+    """A function that takes ``axis`` for its ``dim``, and ``keepdims`` for its ``keepdim``. It is an entry, too."""
 
     @functools.wraps(function)
     def named(*args: Any, **keywords: Any) -> Any:
-        if keywords:
-            for theirs, ours in _OURS.items():
-                if theirs in keywords:
-                    if ours in keywords:
-                        raise TypeError(f"{function.__name__}() got both {ours!r} and {theirs!r}, which mean the same")
-                    keywords[ours] = keywords.pop(theirs)
-        return function(*args, **keywords)
+        try:
+            if keywords:
+                _rename(function.__name__, keywords)
+            return function(*args, **keywords)
+        except BaseException as error:
+            del args, keywords
+            clear_own_frames(error)
+            raise
 
-    return named  # type: ignore[return-value]
+    return cast(_Function, by_hand(named))
+
+
+def _rename(name: str, keywords: dict[str, Any]) -> None:
+    for theirs, ours in _OURS.items():
+        if theirs in keywords:
+            if ours in keywords:
+                raise TypeError(f"{name}() got both {ours!r} and {theirs!r}, which mean the same")
+            keywords[ours] = keywords.pop(theirs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..saved_tensors.state import current
 from . import inplace
+from .frames import user_level
 from .grad_mode import no_grad
 from .ops.promotion import category
 from .variable import Variable
@@ -77,7 +78,7 @@ def _deliver(name: str, result: Any, target: Any) -> None:
             f" {list(target._array.shape)}, which does not match the required output shape"
             f" {list(result._array.shape)}; give a tensor of that shape, or one without elements",
             UserWarning,
-            stacklevel=4,
+            stacklevel=user_level(),
         )
     dtype = target._array.dtype
     cast = result if result._array.dtype == dtype else result.to(dtype)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..memory import as_device, referable_array, storage_for_user
 from . import dlpack
+from .frames import user_level
 from .ops.promotion import is_numeric
 from .variable import Variable
 
@@ -135,14 +136,15 @@ def warn_of_element(tensor: Any) -> None:
     """
     if not tensor._requires_grad:
         return
-    caller = sys._getframe(3)
+    level = user_level()
+    caller = sys._getframe(level - 1)
     if caller.f_code.co_code[caller.f_lasti] == _STORE_SUBSCR:
         warnings.warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior: an element of an"
             " array was set to a tensor's value, without its graph. Consider using tensor.detach() first, or np.stack"
             " to make one tensor of several.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=level,
         )
 
 

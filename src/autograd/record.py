@@ -63,6 +63,7 @@ class Record:
         reads_saved: whether the engine unpacks the saved values for ``backward``.
         runs_without_gradients: whether ``backward`` runs although no gradient has arrived.
         boxed: whether ``backward`` takes `BoxedGradients`.
+        flat: whether gradients without a history get one to their inputs under ``create_graph`` (`flat.with_history`).
         scatters: whether ``backward`` on arrays may return `Placed` gradients.
         complex_saved: what the formula gets for complex saved values: ``"conjugated"`` ones (right where it multiplies
             the gradient with a function of them), ``"plain"`` ones (it conjugates by itself); None: they are refused.
@@ -80,6 +81,7 @@ class Record:
     reads_saved = True
     runs_without_gradients = False
     boxed = False
+    flat = False
     scatters = False
     complex_saved: str | None = None
     complex_twin: Callable[[Record], Record]
@@ -165,6 +167,10 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     first = shapes[0]
     if all(shape == first for shape in shapes):
         return first
+    if len(shapes) == 2:  # rows beside a matrix: NumPy's answer takes 3 us
+        longer, shorter = shapes if len(first) > len(shapes[1]) else shapes[::-1]
+        if longer[len(longer) - len(shorter) :] == shorter:
+            return longer
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

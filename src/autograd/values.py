@@ -10,6 +10,7 @@ from ..kernels import backend
 from ..memory import META, SMALL_BYTES, Storage, events, storage_of
 from ..saved_tensors.state import call_outside, current, set_state
 from .arrays import do_on, do_on_tensors, known, overlaps_itself
+from .flat import with_history
 from .node import SECOND_TIME, Node
 from .ops.cast import clone
 from .ops.elementwise import add
@@ -194,6 +195,8 @@ class OnTensors:
             else:
                 variables = variables and _HELD_BY_THE_NODE
             results = op.formula(do_on_tensors, node, saved, *gradients)
+            if op.flat:
+                results = with_history(node, results)
         if variables and not keep:
             node.release()
         return results

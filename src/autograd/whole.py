@@ -1,22 +1,23 @@
 """Ops on plain tensors of the CPU: the way of `dispatch` with its questions asked once.
 
 `WholeOp` has element-wise ops on floats that are too many for the ways of `small_unary` and `small_binary`, which let
-NumPy allocate the result, and on a tensor and a Python number. `apply_alone` has ops on one tensor, with attributes.
+NumPy allocate the result, and on a tensor and a Python number. `apply_alone` has ops on one tensor, with attributes;
+`apply_together` has ops on several, with several results, of few floats by the ``small_marked`` of a `FewOp`.
 What is not plain (casts, other devices, observers, followers, autocast, inference mode) goes the general way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..kernels import backend
-from ..memory import CPU, SMALL_BYTES, Storage, events
+from ..memory import CPU, SMALL_BYTES, Device, Storage, events
 from ..saved_tensors.state import current
 from . import dispatch
 from .dispatch import FLOAT32, FLOAT64, Op, apply, cpu_pool, record
-from .frames import clear_own_frames
 from .record import Record, broadcast_shapes
 from .variable import Variable
 
@@ -82,12 +83,7 @@ class WholeOp(Op):
             return None
         out = Variable._tensor_class._wrap(*found)
         if state.grad_enabled and True in needs:
-            try:
-                record(self, tuple(needs), operands, [out], self.attrs(*arrays), CPU)
-            except BaseException as error:  # NOTE [ The path of an op ], rule 4
-                out = found = None
-                clear_own_frames(error)
-                raise
+            record(self, tuple(needs), operands, [out], self.attrs(*arrays), CPU)
         return out
 
 
@@ -124,12 +120,78 @@ def apply_alone(op: Any, x: Any, *attrs: Any) -> Any:
     wrap = Variable._tensor_class._wrap
     outs = [wrap(*result) for result in results]
     if x._requires_grad and state.grad_enabled and op.differentiable:
-        try:
-            record(op, (True,), (x,), outs, op.attrs(array, *attrs), CPU)
-        except BaseException as error:  # NOTE [ The path of an op ], rule 4
-            made, results, outs = (), [], []
-            clear_own_frames(error)
-            raise
+        record(op, (True,), (x,), outs, op.attrs(array, *attrs), CPU)
+    return outs[0] if op.outputs == 1 else tuple(outs[: op.outputs])
+
+
+class FewOp(Op):
+    """An op of which ``small_marked`` computes few floats, as they lie in memory; None where it does not apply.
+
+    Attributes:
+        decisive: the number of the argument that says how many there are: others go with it, which `infer` checks.
+    """
+
+    decisive = 0
+
+    def takes_few(self, args: tuple[Any, ...]) -> bool:
+        """Whether ``small_marked`` is asked."""
+        return is_few(args[self.decisive])
+
+    def fills(self, args: tuple[Any, ...], outs: Sequence[Any]) -> bool:
+        """Fill the results for few floats, those that are needed; what ``kernel`` asks first, for the same bits."""
+        made = self.small_marked(*args) if self.takes_few(args) else None
+        if made is None:
+            return False
+        if self.rearranges:
+            made = self.arranged(made)
+        for value, out in zip(made, outs, strict=True):
+            if value is not None:
+                np.copyto(out, value)
+        return True
+
+    def run_arrays(self, device: Device, *args: Any) -> Any:
+        if device is CPU and not events.observers and self.takes_few(args):
+            made = self.small_marked(*args)
+            if made is not None:
+                adopt = cpu_pool().adopt_small
+                for result in made:
+                    if result is not None:
+                        adopt(result, "temporary")
+                if self.rearranges:
+                    made = tuple(self.arranged(made))
+                return made[0] if self.outputs == 1 else made[: self.outputs]
+        return super().run_arrays(device, *args)
+
+
+def apply_together(op: Op, *args: Any) -> Any:
+    """`apply` of an op on several tensors, or None in place of some; of few floats by the op's ``small_marked``."""
+    state, source = current(), cpu_pool()
+    if state.followers or state.inference or events.observers or dispatch.cast_arguments is not None:
+        return apply(op, *args)
+    arrays, needs = list(args), []
+    for number in range(op.inputs):
+        value = args[number]
+        if value is None:
+            needs.append(False)
+        elif isinstance(value, Variable) and value._storage.pool is source:
+            arrays[number] = value._array
+            needs.append(value._requires_grad)
+        else:
+            return apply(op, *args)
+    made = None
+    if op.small_marked is not None and is_few(arrays[0]):
+        op.infer(*arrays)
+        made = op.small_marked(*arrays)
+    if made is None:
+        results = dispatch.execute(op, CPU, arrays, "activation")
+    else:
+        results = [(each, source.adopt_small(each, "activation")) for each in made]
+        if op.rearranges:
+            results = [(array, storage) for array, (_, storage) in zip(op.arranged(made), results)]
+    wrap = Variable._tensor_class._wrap
+    outs = [wrap(*result) for result in results]
+    if True in needs and state.grad_enabled:
+        record(op, tuple(needs), args[: op.inputs], outs, op.attrs(*arrays), CPU)
     return outs[0] if op.outputs == 1 else tuple(outs[: op.outputs])
 
 

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..autograd import is_grad_enabled
+from ..autograd.frames import user_level
 from .inputs import SavedInputs
 from .region import ContextFn, Options, Region
 from .surroundings import Surroundings
@@ -109,7 +110,7 @@ def checkpoint(
             "checkpoint: preserve_rng_state=False, but the function drew random numbers. Computed again in backward, it"
             " draws others, and gradients are wrong. Leave preserve_rng_state=True.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     return result
 

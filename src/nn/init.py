@@ -6,6 +6,7 @@ import math
 import warnings
 
 from ..autograd.creation import empty, empty_like, randperm
+from ..autograd.frames import user_level
 from ..autograd.functions.linear_algebra.factorizations import qr
 from ..autograd.grad_mode import no_grad
 from ..autograd.random import Generator
@@ -180,7 +181,7 @@ def trunc_normal_(
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_."
             " The distribution of values may be incorrect.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     if tensor.device.type == "meta":
         return tensor

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.entries import leaves_no_tensors
 from ..autograd.hooks import HookTable, RemovableHandle
 
 
@@ -66,6 +67,7 @@ def _registered(table: HookTable, hook: Callable[..., Any], prepend: bool) -> Re
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A class's ``step`` with the hooks of its instances around it."""
 
+    @leaves_no_tensors
     @functools.wraps(step)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         given: tuple[Any, ...] = (self, *args)

@@ -11,8 +11,9 @@ E = TypeVar("E", bound=BaseException)
 def clear_frames(exception: E) -> E:
     """Drop the local variables of all finished frames that an exception refers to, and return it.
 
-    An exception that is kept keeps the frames of its traceback, and those keep activations. Causes, contexts and the
-    parts of a group are cleared too; type, message and traceback stay.
+    An exception that is kept keeps the frames of its traceback, and those keep activations: the frames of the program,
+    that is; those of this package are empty anyway. Causes, contexts and the parts of a group are cleared too; type,
+    message and traceback stay.
 
     >>> def fail():
     ...     activations = bytearray(1000)

@@ -87,6 +87,13 @@ def test_the_warning_shows_where_the_node_was_recorded():  # spec 7.35
     assert text.rstrip().endswith("y = Fails.apply(leaf())  # this line")
 
 
+def test_the_node_s_metadata_has_the_traceback():  # spec 7.35
+    with set_detect_anomaly(True):
+        y = leaf() * 2  # that line
+    assert y.grad_fn.metadata["traceback_"][-1].rstrip().endswith("y = leaf() * 2  # that line")
+    assert (leaf() * 2).grad_fn.metadata == {}
+
+
 def test_a_node_from_before_has_no_traceback():  # spec 7.35
     y = Fails.apply(leaf())
     with set_detect_anomaly(True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +42,16 @@ def compare(function: Callable[[Any], Any]) -> None:
     if isinstance(expected, Exception) or isinstance(got, Exception):
         assert isinstance(got, type(expected)), f"stowgrad: {got!r}; PyTorch: {expected!r}"
     else:
-        assert got == expected
+        assert _alike(got, expected), f"stowgrad: {got!r}; PyTorch: {expected!r}"
+
+
+def _alike(got: Any, expected: Any) -> bool:
+    """Equal but for the last place of floats: PyTorch's vector forms of sqrt and tanh miss it on some processors."""
+    if isinstance(expected, list | tuple) and isinstance(got, type(expected)):
+        return len(got) == len(expected) and all(map(_alike, got, expected))
+    if isinstance(expected, float) and isinstance(got, float):
+        return got == expected or math.isclose(got, expected, rel_tol=4e-16)
+    return type(got) is type(expected) and bool(got == expected)
 
 
 # -- making ------------------------------------------------------------------------------------------------------------

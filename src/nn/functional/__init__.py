@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from inspect import isfunction as _isfunction
+from sys import modules as _modules
 
+from ...autograd.entries import offer as _offer
 from ._checks import check_probability as check_probability
 from ._checks import check_reduction as check_reduction
 from .activation import *
@@ -31,3 +33,5 @@ from .vision import *
 __all__ = sorted(
     name for name, value in globals().items() if _isfunction(value) and not name.startswith(("_", "check_"))
 )
+
+_offer(_modules[__name__])  # before the modules, some of which keep a function, and are pickled with it

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from ...autograd.frames import clear_own_frames
 from ...autograd.grad_mode import no_grad
 from ...autograd.hooks import RemovableHandle
 from ...autograd.tensor import Tensor
@@ -51,17 +52,21 @@ class Module(Conversions):
     forward: Callable[..., Any] = _missing_forward
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if module_scope.followed and not module_scope.is_inside(self):
-            with module_scope.inside(self):
-                return self(*args, **kwargs)
-        hooked = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
-        if not hooked:
+        try:
+            if module_scope.followed and not module_scope.is_inside(self):
+                with module_scope.inside(self):
+                    return self(*args, **kwargs)
+            if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+                with events.span("module", type(self).__name__, self):
+                    return call_with_hooks(self, args, kwargs)
             if not events.observers:
                 return self.forward(*args, **kwargs)
             with events.span("module", type(self).__name__, self):
                 return self.forward(*args, **kwargs)
-        with events.span("module", type(self).__name__, self):
-            return call_with_hooks(self, args, kwargs)
+        except BaseException as error:  # NOTE [ Entries ]
+            del self, args, kwargs
+            clear_own_frames(error)
+            raise
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...autograd import functions
 from ...autograd.creation import zeros
+from ...autograd.frames import user_level
 from ...autograd.tensor import Tensor
 from ...memory import DeviceLike
 from .. import functional as F
@@ -220,7 +221,7 @@ def _check_settings(
         warnings.warn(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers"
             f" greater than 1, but got dropout={dropout} and num_layers={num_layers}",
-            stacklevel=4,
+            stacklevel=user_level(),
         )
     for name, flag in (("bias", bias), ("batch_first", batch_first)):
         if not isinstance(flag, bool):

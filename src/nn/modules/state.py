@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ...autograd.frames import user_level
 from ...autograd.grad_mode import no_grad
 from ...autograd.hooks import RemovableHandle
 from ...autograd.tensor import Tensor
@@ -315,7 +316,7 @@ def _warn_of_nothing(key: str, value: Tensor, target: Tensor, assign: bool) -> N
             f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model,"
             " which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their"
             " corresponding key in the module instead of copying them in place?)",
-            stacklevel=5,
+            stacklevel=user_level(),
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...autograd.creation import tensor as make_tensor
+from ...autograd.frames import user_level
 from ...autograd.grad_mode import no_grad
 from ...autograd.tensor import Tensor
 from ...kernels import backend
@@ -119,7 +120,7 @@ def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
         parameters = [parameters]
     listed = list(parameters)
     if not listed and isinstance(parameters, types.GeneratorType):
-        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=user_level())
     for parameter in listed:
         hooks = (parameter._meta.post_hooks if parameter._meta is not None else None) or {}
         if parameter.grad is None and any(getattr(hook, "frees_gradient", False) for hook in hooks.values()):

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ...autograd import functions
 from ...autograd.creation import randn
+from ...autograd.frames import user_level
 from ...autograd.functions.normalization import _weight_norm, norm_except_dim
 from ...autograd.grad_mode import no_grad
 from ...autograd.recomputing import update_state
@@ -124,7 +125,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     warnings.warn(
         "`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     hook = WeightNorm(name, dim)
     weight = hook.parameter(module)
