@@ -47,19 +47,20 @@ def _make_for_the_cpu() -> Do:
                     result = small(x)
                     adopt(result, "temporary")
                     return result
-                # NumPy's own numbers are not among them: float32 times one of its float64 would be float64.
-                if (y.nbytes < SMALL_BYTES and y.ndim if type(y) is ndarray else type(y) in _NUMBERS) and (
+                # A number or an attribute; none of NumPy's own numbers: float32 times its float64 would be float64.
+                if (y.nbytes < SMALL_BYTES and y.ndim if type(y) is ndarray else type(y) in _ATTRIBUTES) and (
                     not others or _all_small(others)
                 ):
                     result = small(x, y, *others) if others else small(x, y)
-                    adopt(result, "temporary")
-                    return result
+                    if result is not None:  # else it is not small itself
+                        adopt(result, "temporary")
+                        return result
         return op.run_arrays(CPU, *((x,) if y is _ABSENT else (x, y, *others)))
 
     return do
 
 
-_NUMBERS = (float, int)
+_ATTRIBUTES = (float, int, tuple)
 
 
 def _all_small(values: tuple[Any, ...]) -> bool:

@@ -29,6 +29,7 @@ from .variable import Variable
 
 _INT64 = np.dtype(np.int64)
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
+_PLAIN = frozenset(_BASIC[:4])
 
 
 class _Flag:
@@ -56,7 +57,11 @@ def getitem(tensor: Any, key: Any) -> Any:
     Raises:
         IndexError: for a key out of range or of the wrong type.
     """
-    keys = _as_tuple(key)
+    if isinstance(key, Variable) and _is_plain_index(key._array) and key._storage.device is tensor._storage.device:
+        return gather(tensor, key)
+    keys = key if type(key) is tuple else _as_tuple(key)
+    if _PLAIN.issuperset(map(type, keys)):  # the usual case, of which nothing else is asked
+        return index(tensor, keys)
     if all(_is_basic(part) for part in keys):
         return index(tensor, tuple(_plain(part) for part in keys))
     found = _indices(keys, tensor._storage.device)
@@ -68,6 +73,12 @@ def getitem(tensor: Any, key: Any) -> Any:
     chosen = _chosen(source, placed)
     selected = index_many(len(placed))(chosen.ahead, *chosen.indices, chosen.covers)
     return selected if chosen.back == tuple(range(len(chosen.back))) else permute(selected, chosen.back)
+
+
+def _is_plain_index(array: Any) -> bool:
+    """Whether an index is taken as it is: integers of 32 or 64 bits, or a mask with dimensions."""
+    kind = array.dtype.kind
+    return bool(array.dtype.itemsize >= 4 if kind == "i" else kind == "b" and array.ndim)
 
 
 def _as_tuple(key: Any) -> tuple[Any, ...]:
@@ -112,7 +123,10 @@ def setitem(tensor: Any, key: Any, value: Any) -> None:
     keys = _as_tuple(key)
     dtype = tensor._array.dtype
     if not isinstance(value, (Variable, *SCALARS, np.number, np.bool_)):
-        array = np.asarray(value).astype(dtype)
+        array = np.asarray(value)
+        if array.dtype.kind in "OSU":
+            raise TypeError(f"can't assign a {type(value).__name__} to a tensor: expected numbers or bools")
+        array = array.astype(dtype)
         value = Variable._tensor_class._wrap(*copy_array_to(array, tensor._storage.device, "temporary"))
     if all(_is_basic(part) for part in keys):
         target = _basic_target(tensor, tuple([_plain(part) for part in keys]), value)

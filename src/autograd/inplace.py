@@ -372,6 +372,9 @@ def is_written_already(target: Any, source: Any) -> bool:
     return True
 
 
+_NUMBERS = (*SCALARS, np.generic, np.ndarray)
+
+
 def fill_(target: Any, value: Any, name: str = "fill") -> Any:
     """Fill a tensor with a number, or with a tensor of no dimension."""
     if isinstance(value, Variable):
@@ -380,6 +383,8 @@ def fill_(target: Any, value: Any, name: str = "fill") -> Any:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
         return copy_(target, value)
+    if not isinstance(value, _NUMBERS):
+        raise TypeError(f"{name}_: expected a number or a Tensor as value, got {type(value).__name__}")
     check_writable(f"{name}_", target)
 
     def fill(_: Any) -> list[Any]:

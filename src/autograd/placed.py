@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
 from ..kernels import backend
-from ..memory import META, storage_of
+from ..memory import CPU, META, SMALL_BYTES, events, storage_of
+from .dispatch import cpu_pool
 
 
 class Placed:
@@ -33,6 +37,10 @@ class Placed:
         """The full-size gradient: zeros, with this one in its place."""
         storage = storage_of(self.gradient)
         assert storage is not None, "gradients always lie in a pool"
+        if storage.device is CPU and not events.observers:
+            dtype = self.gradient.dtype
+            if math.prod(self.shape) * dtype.itemsize < SMALL_BYTES:
+                return self._small(dtype)
         array, _ = storage.pool.lease(self.shape, self.gradient.dtype, "temporary")
         if storage.device is not META:
             k = backend(storage.device.type)
@@ -41,6 +49,13 @@ class Placed:
                     _clear_around(k, array, where)
             for where, part in self.parts:
                 k.copy(_view(self.gradient, part), _view(array, where))
+        return array
+
+    def _small(self, dtype: np.dtype[Any]) -> Any:
+        array = (np.empty if self.covers else np.zeros)(self.shape, dtype)
+        for where, part in self.parts:
+            array[where] = self.gradient[part]
+        cpu_pool().adopt_small(array, "temporary")
         return array
 
     def added_to(self, total: Any) -> None:

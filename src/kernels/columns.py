@@ -141,7 +141,10 @@ class _Job:
 
 
 class Forward(_Job):
-    """``out = weight * x + bias``: a product for each block of windows."""
+    """``out = weight * x + bias``: a product for each block of windows.
+
+    ``out`` may have steps between its elements; products are copied into it then.
+    """
 
     def __init__(self, windows: Windows, groups: int, x: Any, weight: Any, bias: Any, out: Any, lib: Library) -> None:
         super().__init__(windows, groups, weight.shape, len(x), lib)
@@ -151,6 +154,7 @@ class Forward(_Job):
         self.weight = lib.contiguous(weight).reshape(groups, self.features, self.depth)
         self.bias = None if bias is None else bias.reshape(groups, self.features, 1)
         self.out = out
+        self.scattered = not out.flags.c_contiguous
         self.count = len(self.parts) * self.batches() * len(self.blocks)
         self.specs = [((0,), out.dtype) if self.direct else self.columns_spec, self.rows_spec]
 
@@ -160,8 +164,13 @@ class Forward(_Job):
         batch, samples = divmod(index, self.batches())
         part, where, block = self.parts[batch], self.batch_slice(samples), self.blocks[number]
         columns = self.unfolded(self.x, buffer, part, where, block, self.direct)
-        target = self.by_group(self.out, part, where, block)
-        if len(target) == 1:
+        if self.scattered:
+            shape = where.stop - where.start, self.groups, self.features, *self.windows.counts
+            target = self.out[where].reshape(shape)[(slice(None), part.groups, slice(None), *block.where)]
+        else:
+            target = self.by_group(self.out, part, where, block)
+        direct = len(target) == 1 and not self.scattered
+        if direct:
             product = target[0]
         else:
             groups = part.groups.stop - part.groups.start
@@ -169,8 +178,9 @@ class Forward(_Job):
         self.lib.matmul(self.weight[part.groups], columns, out=product)
         if self.bias is not None:
             self.lib.add(product, self.bias[part.groups], out=product)
-        if len(target) > 1:
-            target[...] = product.reshape(*product.shape[:2], len(target), -1).transpose(2, 0, 1, 3)
+        if not direct:
+            results = product.reshape(*product.shape[:2], len(target), *target.shape[3:])
+            target[...] = results.swapaxes(1, 2).swapaxes(0, 1)
 
 
 class Transposed(_Job):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
 
 def all_in_range(numbers: Any, size: int) -> bool:
     """Whether all integers of an array are at least 0 and below ``size``.
@@ -13,5 +17,5 @@ def all_in_range(numbers: Any, size: int) -> bool:
     if not numbers.size:
         return True
     if numbers.dtype.kind == "i":
-        numbers = numbers.view(f"u{numbers.dtype.itemsize}")
+        numbers = numbers.view(_UNSIGNED[numbers.dtype.itemsize])
     return int(numbers.max()) < size

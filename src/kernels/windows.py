@@ -156,6 +156,64 @@ def _meetings_of_all(windows: Windows) -> tuple[Meeting, ...]:
     return tuple(windows._meetings(windows.block()))
 
 
+class Copy(NamedTuple):
+    """How what all windows see with one place gets from planes to columns.
+
+    Attributes:
+        place: its index in the window.
+        target, source: which elements go where, as indices of the last axes; None if there are none.
+        outside: what is zero, as indices of the last axes, in place of what was copied there.
+    """
+
+    place: tuple[int, ...]
+    target: LastAxes | None
+    source: LastAxes | None
+    outside: tuple[LastAxes, ...]
+
+
+@functools.lru_cache(maxsize=128)
+def copies(windows: Windows, flat: bool) -> tuple[Copy, ...]:
+    """A `Copy` for each place.
+
+    Args:
+        flat: whether the axes of planes and columns are to be one, for windows that `keep_rows`: what lies inside is
+            then a run some way further on, and edges are cleared after it was copied.
+    """
+    found = []
+    for place, inside, source, whole in windows.meetings(windows.block()):
+        if inside is None or source is None:
+            found.append(Copy(place, None, None, ((...,),)))
+            continue
+        outside = () if whole else _outside(inside, windows.counts)
+        if flat:
+            further = 0
+            for size, number, step, padding in zip(windows.size, place, windows.dilation, windows.padding):
+                further = further * size + number * step - padding
+            start, stop = max(0, -further), min(windows.positions, math.prod(windows.size) - further)
+            inside, source = (..., slice(start, stop)), (..., slice(start + further, stop + further))
+        found.append(Copy(place, inside, source, outside))
+    return tuple(found)
+
+
+def keep_rows(windows: Windows) -> bool:
+    """Whether what one place sees lies as its elements do, but for the edges."""
+    return windows.counts[1:] == windows.size[1:] and set(windows.stride) == {1}
+
+
+def _outside(inside: LastAxes, counts: tuple[int, ...]) -> tuple[LastAxes, ...]:
+    """What lies outside of a box, as slabs."""
+    found: list[LastAxes] = []
+    every = slice(None)
+    box = [part for part in inside if isinstance(part, slice)]
+    for axis, (part, count) in enumerate(zip(box, counts, strict=True)):
+        after = (every,) * (len(box) - axis - 1)
+        if part.start > 0:
+            found.append((..., slice(0, part.start), *after))
+        if part.stop < count:
+            found.append((..., slice(part.stop, count), *after))
+    return tuple(found)
+
+
 def take_windows(x: Any, columns: Any, windows: Windows, block: Block) -> None:
     """What the windows of a block see.
 

@@ -176,3 +176,25 @@ def test_a_selection_of_the_tensor_itself_may_be_written_to_it():
     x = stowgrad.tensor(VALUES)
     x[[1, 0]] = x
     assert np.array_equal(x.numpy(), VALUES[::-1])
+
+
+@pytest.mark.parametrize("value", [None, "a", {}, [None] * 3], ids=str)
+@pytest.mark.parametrize("key", [0, [True, False]], ids=["basic", "mask"])
+def test_what_is_no_number_is_not_assigned(key, value):
+    x = stowgrad.zeros(2, 3)
+    with pytest.raises(TypeError, match="expected numbers or bools"):
+        x[key] = value
+    assert x.tolist() == [[0.0] * 3] * 2
+
+
+def test_what_is_no_number_is_refused_elsewhere():
+    x = stowgrad.zeros(3)
+    for call in (
+        lambda: x.fill_(None),
+        lambda: stowgrad.isin(x, None),
+        lambda: stowgrad.where(x > 0, x, None),
+        lambda: stowgrad.where(x > 0, None, x),
+    ):
+        with pytest.raises(TypeError, match="expected"):
+            call()
+    assert x._version == 0

@@ -214,6 +214,11 @@ class ndarray:  # noqa: N801  # CuPy's name
     def swapaxes(self, a: int, b: int) -> ndarray:
         return self._view(self._a.swapaxes(a, b))
 
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+        found = self._a.diagonal(offset, axis1, axis2)
+        found.flags.writeable = True  # CuPy's may be written
+        return self._view(found)
+
     def view(self, dtype: Any = None) -> ndarray:
         return self._view(self._a.view() if dtype is None else self._a.view(dtype))
 

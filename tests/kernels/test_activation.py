@@ -37,6 +37,9 @@ def test_erf_is_accurate(dtype: str, absolute: float, relative: float) -> None:
     expected = by_element(math.erf, x)
     assert np.abs(out - expected).max() < absolute
     np.testing.assert_allclose(out, expected, rtol=relative, atol=0)
+    kernels.erf_backward(np.full_like(x, 2), x, out)
+    slope = 2 / math.sqrt(math.pi) * np.exp(-(x.astype(float) ** 2))
+    np.testing.assert_allclose(out, 2 * slope, rtol=0, atol=6 * absolute)
 
 
 @DTYPES
@@ -134,6 +137,7 @@ BACKWARD = [
     kernels.sigmoid_backward,
     kernels.tanh_backward,
     kernels.silu_backward,
+    kernels.erf_backward,
 ]
 
 

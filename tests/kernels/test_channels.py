@@ -14,7 +14,17 @@ from .support import Array
 Rng = np.random.Generator
 EPS = 1e-3
 # Few and many samples, channels and places: numbers lie along rows or along columns, in one block or in several.
-SHAPES = [(4, 3, 5), (2, 3, 40), (6, 4, 1), (1, 3, 300_001), (70_001, 5, 1), (1, 50_001, 3), (0, 3, 4), (2, 3, 0)]
+SHAPES = [
+    (4, 3, 5),
+    (2, 3, 40),
+    (3, 40, 5000),
+    (6, 4, 1),
+    (1, 3, 300_001),
+    (70_001, 5, 1),
+    (1, 50_001, 3),
+    (0, 3, 4),
+    (2, 3, 0),
+]
 DTYPES = pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 3e-5), ("float64", 1e-11)])
 
 

@@ -14,7 +14,7 @@ import pytest
 from stowgrad import memory
 from stowgrad.kernels import columns, set_num_threads
 from stowgrad.kernels import numpy_ as kernels
-from stowgrad.kernels.numpy_ import row_convolution, small_convolution
+from stowgrad.kernels.numpy_ import depthwise, phased_convolution, row_convolution
 
 from .support import Array, strided_like
 
@@ -80,6 +80,12 @@ SHAPES = {
     "more after than before": Shape(1, 1, 2, 2, ((5, 2, 1, 0, 1, 1), (5, 4, 1, 1, 2, 1))),
     "groups": Shape(2, 3, 2, 2, ((5, 3, 1, 1, 1, 1), (4, 1, 1, 0, 0, 1))),
     "a channel a group": Shape(3, 5, 1, 1, ((6, 3, 1, 1, 1, 1), (6, 3, 1, 1, 1, 1))),
+    "two features a channel": Shape(5, 4, 1, 2, ((9, 3, 1, 2, 1, 2), (6, 2, 1, 0, 0, 1))),
+    "a channel a group, strided": Shape(2, 3, 1, 1, ((9, 3, 2, 1, 1, 1), (8, 5, 3, 2, 2, 1))),
+    "a channel a group, one axis": Shape(2, 3, 1, 1, ((20, 4, 1, 3, 0, 2),)),
+    "a channel a group, three axes": Shape(2, 3, 1, 1, ((4, 2, 1, 1, 0, 1), (5, 3, 1, 1, 1, 1), (3, 3, 1, 1, 1, 1))),
+    "stride beyond the kernel": Shape(2, 1, 3, 2, ((9, 1, 2, 0, 0, 1), (8, 2, 4, 1, 0, 1))),
+    "stride and dilation in step": Shape(2, 1, 3, 2, ((12, 3, 2, 1, 1, 2), (13, 3, 6, 2, 2, 4))),
     "pointwise": Shape(2, 1, 3, 4, ((17, 1, 1, 0, 0, 1), (18, 1, 1, 0, 0, 1))),
     "pointwise, small": Shape(9, 2, 3, 4, ((2, 1, 1, 0, 0, 1), (3, 1, 1, 0, 0, 1))),
     "one axis": Shape(2, 1, 3, 2, ((20, 4, 2, 3, 3, 1),)),
@@ -100,17 +106,35 @@ def run(shape: Shape, x: Array, w: Array, y: Array) -> list[Array]:
 
 @over_shapes
 @pytest.mark.parametrize(
-    "ways", ["what pays", "all places", "all places in pieces", "shared rows", "shared rows in pieces"]
+    "ways",
+    [
+        "what pays",
+        "all places",
+        "all places in pieces",
+        "shared rows",
+        "shared rows in pieces",
+        "a channel each",
+        "a channel each in pieces",
+        "by remainders",
+        "by remainders in pieces",
+    ],
 )
 def test_sums_over_all_places(shape: Shape, ways: str, rng: np.random.Generator, monkeypatch: Any) -> None:
+    module = importlib.import_module("stowgrad.kernels.numpy_.convolution")
     if ways != "what pays":
-        monkeypatch.setattr(small_convolution, "pays", lambda *args: False)
+        monkeypatch.setattr(module, "_small", lambda *args: None)
+        monkeypatch.setattr(module, "_small_reverse", lambda *args: None)
+        monkeypatch.setattr(phased_convolution, "pays", lambda *args: ways.startswith("by remainders"))
+        monkeypatch.setattr(depthwise, "_SMALL_BYTES", 0 if ways.startswith("a channel") else 1 << 30)
+        monkeypatch.setattr(depthwise, "_LEAST", 1)
         for which in ("pays_forward", "pays_by_weights"):
             monkeypatch.setattr(row_convolution, which, lambda *args: ways.startswith("shared"))
-    if ways == "all places in pieces":
-        module = importlib.import_module("stowgrad.kernels.numpy_.convolution")
+    if ways in ("all places in pieces", "by remainders in pieces"):
         monkeypatch.setattr(module, "_LIBRARY", module._LIBRARY._replace(block_bytes=1 << 9))
         monkeypatch.setattr(columns, "LEAST", 4)
+    if ways == "a channel each in pieces":
+        monkeypatch.setattr(depthwise, "_BLOCK_BYTES", 1 << 9)
+        monkeypatch.setattr(depthwise, "_LEAST_BYTES", 0)
     if ways == "shared rows in pieces":
         monkeypatch.setattr(row_convolution, "_BLOCK_BYTES", 1 << 11)
         monkeypatch.setattr(row_convolution, "_LEAST", 4)
@@ -146,6 +170,7 @@ LARGE = {
     "strided": Shape(4, 1, 24, 40, ((41, 3, 2, 1, 1, 1), (36, 3, 2, 1, 1, 1))),
     "pointwise": Shape(4, 1, 64, 48, ((30, 1, 1, 0, 0, 1), (30, 1, 1, 0, 0, 1))),
     "few channels": Shape(3, 1, 3, 16, ((64, 7, 2, 3, 3, 1), (64, 7, 2, 3, 3, 1))),
+    "a channel a group": Shape(4, 32, 1, 1, ((40, 3, 1, 1, 1, 1), (36, 3, 1, 1, 1, 1))),
 }
 
 
@@ -185,9 +210,11 @@ def test_nothing_to_do(rng: np.random.Generator) -> None:
     assert not outs[2].any()
 
 
-def test_scratch_is_bounded(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(("groups", "stride"), [(1, 1), (1, 2), (64, 1), (64, 2)])
+def test_scratch_is_bounded(groups: int, stride: int, rng: np.random.Generator) -> None:
     set_num_threads(2)
-    shape = Shape(16, 1, 32, 32, ((64, 3, 1, 1, 1, 1), (64, 3, 1, 1, 1, 1)))
+    channels = 32 if groups == 1 else 1
+    shape = Shape(16, groups, channels, channels, ((64, 3, stride, 1, 1, 1), (64, 3, stride, 1, 1, 1)))
     x, w, y = shape.arrays(rng, "float32")
     pool = memory.pool(memory.CPU)
     with pool.peak_scope() as scope:

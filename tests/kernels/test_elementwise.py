@@ -71,10 +71,25 @@ def test_where(size: int, dtype: str, rng: np.random.Generator) -> None:
     out = np.empty_like(x)
     elementwise.where(condition, x, y, out)
     np.testing.assert_array_equal(out, np.where(condition, x, y))
-    elementwise.where(condition, 2, y, out)
-    np.testing.assert_array_equal(out, np.where(condition, np.asarray(2, dtype), y))
+    for number in (2, 0):
+        constant = np.asarray(number, dtype)
+        elementwise.where(condition, number, y, out)
+        np.testing.assert_array_equal(out, np.where(condition, constant, y))
+        elementwise.where(condition, y, number, out)
+        np.testing.assert_array_equal(out, np.where(condition, y, constant))
     elementwise.where(condition, x, y, y)  # in place
     np.testing.assert_array_equal(y, np.where(condition, x, y))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("exponent", [2, 3.0, 2.5])
+def test_power_by_a_number(exponent: float, dtype: str, rng: np.random.Generator) -> None:
+    x = np.concatenate([rng.uniform(0.1, 2, 3000), [0.0, np.inf, np.nan]]).astype(dtype)
+    out = np.empty_like(x)
+    elementwise.power(x, exponent, out)
+    np.testing.assert_allclose(out, x.astype(float) ** exponent, rtol=2 * np.finfo(dtype).eps)
+    elementwise.power(x, exponent, x)  # in place
+    np.testing.assert_array_equal(x, out)
 
 
 def test_copy_casts_and_transposes(rng: np.random.Generator) -> None:

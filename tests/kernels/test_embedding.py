@@ -20,12 +20,6 @@ def test_embedding(shape: tuple[int, ...], rng: np.random.Generator) -> None:
         np.testing.assert_array_equal(out, weight[indices])
 
 
-@pytest.mark.parametrize("wrong", [-1, 50])
-def test_an_index_out_of_range_is_named(wrong: int) -> None:
-    with pytest.raises(IndexError, match=f"index {wrong} is out of range for a table with 50 rows"):
-        kernels.embedding(np.zeros((50, 2)), np.array([3, wrong]), np.empty((2, 2)))
-
-
 @pytest.mark.parametrize(
     ("rows", "columns", "count"),
     [(50, 30, 0), (1, 5, 300), (50, 30, 2000), (5000, 30, 2000), (3, 2000, 700), (2, 1, 600_000)],

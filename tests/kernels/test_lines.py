@@ -131,6 +131,23 @@ def test_topk(shape: tuple[int, ...], axis: int, count: int, largest: bool, rng:
     np.testing.assert_array_equal(np.take_along_axis(x, indices, axis), values)
 
 
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("strange", ["", "equal", "nan"])
+def test_topk_of_lines_with_equal_elements_and_nan(strange: str, largest: bool, rng: Rng) -> None:
+    x = rng.standard_normal((20, 100)).astype("float32")
+    if strange:
+        x[3, ::7] = np.nan if strange == "nan" else x[3].max() if largest else x[3].min()
+    values, indices = np.empty((20, 5), "float32"), np.empty((20, 5), np.intp)
+    for ordered in (True, False):
+        kernels.topk(x, values, indices, axis=1, largest=largest, ordered=ordered)
+        np.testing.assert_array_equal(np.take_along_axis(x, indices, 1), values)
+        expected = np.sort(x, 1)[:, :-6:-1] if largest else np.sort(x, 1)[:, :5]
+        np.testing.assert_array_equal(np.sort(values, 1), np.sort(expected, 1))
+        if ordered:
+            np.testing.assert_array_equal(values, expected)
+    assert all(len(set(line)) == 5 for line in indices.tolist())
+
+
 @along
 def test_select(shape: tuple[int, ...], axis: int, rng: Rng) -> None:
     x = rng.standard_normal(shape).astype("float32")
@@ -220,6 +237,7 @@ def test_gradient_of_running_products_with_zeros(rng: Rng) -> None:
 
 FOLDS = [((5,), (0,)), ((6, 7, 8), (0, 2)), ((6, 7, 8), (1,)), ((6, 7, 8), ()), ((6, 7, 8), None), ((3, 400_001), (1,))]
 FOLDS += [((400_001, 3), (0,)), ((1000, 700), (0, 1)), ((50, 40, 300), (0, 2))]
+FOLDS += [((30, 64), (1,)), ((9, 5, 8), (1, 2)), ((3, 2040), (1,)), ((3, 2048), (1,))]  # counted side by side, or not
 
 
 @pytest.mark.parametrize(("shape", "axes"), FOLDS)

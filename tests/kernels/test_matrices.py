@@ -52,6 +52,18 @@ def test_contractions_are_einsums(equation: str, turned: bool) -> None:
     np.testing.assert_allclose(out, np.einsum(equation, x, y), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("batch", [(2,), (9,), (2, 5), (1, 9)])
+@pytest.mark.parametrize("size", [8, 210, 260])
+@pytest.mark.parametrize("turned", [False, True])
+def test_batches_of_products_are_numpys(batch: tuple[int, ...], size: int, turned: bool) -> None:
+    x, y = drawn(*batch, size, size), drawn(*batch, size, size, seed=1)
+    if turned:
+        x, y = x.swapaxes(-1, -2), y.swapaxes(0, -3) if len(batch) > 1 and batch[0] == 1 else y
+    out = filled(*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), size, size)
+    k.matmul(x, y, out)
+    np.testing.assert_allclose(out, x @ y, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (2.0, 1), (1, 0.5), (3, 0), (1, 0)])
 def test_scale_add(alpha: float, beta: float) -> None:
     x, out = drawn(4), drawn(3, 4, seed=1)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stowgrad import memory
 from stowgrad.autograd.ops.axis_maps import Adaptive, Interpolated, Windows, adaptive_windows
 from stowgrad.kernels import numpy_ as kernels
+from stowgrad.kernels.numpy_ import interpolation
 
 from .support import Array, strided_like
 
@@ -172,8 +174,15 @@ def dense(taps: Any) -> Array:
     return matrix
 
 
+WAYS = {"look-up": {}, "matrices": {"_FEW": 0}, "taps": {"_FEW": 0, "_LONGEST": 0}}
+over_ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+
+
+@over_ways
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_maps_along_an_axis(rule: Any, rng: np.random.Generator) -> None:
+def test_maps_along_an_axis(rule: Any, way: dict[str, int], rng: np.random.Generator, monkeypatch: Any) -> None:
+    for name, value in way.items():
+        monkeypatch.setattr(interpolation, name, value)
     taps = rule.taps()
     matrix = dense(taps)
     np.testing.assert_allclose(dense(taps.reversed()), matrix.T)
@@ -182,6 +191,24 @@ def test_maps_along_an_axis(rule: Any, rng: np.random.Generator) -> None:
         out = np.full((2, len(matrix), 3, 4), 77.0)
         kernels.resample(source, out, taps=[taps, None, None])
         np.testing.assert_allclose(out, np.einsum("oi,nijk->nojk", matrix, x), atol=1e-13)
+
+
+@over_ways
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_maps_of_planes_and_back(
+    rule: Any, way: dict[str, int], dtype: str, rng: np.random.Generator, monkeypatch: Any
+) -> None:
+    for name, value in way.items():
+        monkeypatch.setattr(interpolation, name, value)
+    matrix = dense(rule.taps())
+    x = rng.standard_normal((3, 9, 9)).astype(dtype)
+    out, back = np.full((3, len(matrix), len(matrix)), 77, dtype), np.full_like(x, 77)
+    kernels.resample(x, out, taps=[rule.taps()] * 2)
+    kernels.resample(out, back, taps=[rule.taps().reversed()] * 2)
+    close = 1e-5 if dtype == "float32" else 3e-2
+    np.testing.assert_allclose(out, matrix @ x @ matrix.T, rtol=close, atol=close)
+    np.testing.assert_allclose(back, matrix.T @ out @ matrix, rtol=close, atol=close)
 
 
 @pytest.mark.parametrize("size", [9, 900])
@@ -203,9 +230,31 @@ def test_maps_along_two_axes(
     np.testing.assert_allclose(back, dense(one.taps()).T @ out @ dense(two.taps()), atol=1e-12)
 
 
-def test_what_is_not_finite_stays_where_it_is(rng: np.random.Generator) -> None:
+def test_the_scratch_of_long_windows_is_bounded(rng: np.random.Generator) -> None:
+    x, out = rng.standard_normal((1, 50_000)).astype("float32"), np.empty((1, 10), "float32")
+    pool = memory.pool(memory.CPU)
+    with pool.peak_scope() as scope:
+        kernels.resample(x, out, taps=[Adaptive(50_000, 10).taps()])
+    assert scope.peak_bytes - scope.begin_bytes < 3 * x.nbytes
+    np.testing.assert_allclose(out[0], x.reshape(10, -1).mean(axis=1), atol=1e-5)
+
+
+@over_ways
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+@pytest.mark.parametrize(
+    "rule", [Windows(40, 13, 3, 3, 0, True, 0.0), Interpolated(40, 80, "linear", False, False, 0.0, True)], ids=str
+)
+def test_what_is_not_finite_stays_where_it_is(
+    rule: Any, value: float, way: dict[str, int], rng: np.random.Generator, monkeypatch: Any
+) -> None:
+    for name, number in way.items():
+        monkeypatch.setattr(interpolation, name, number)
     x = rng.standard_normal((1, 40))
-    x[0, 20] = np.inf
-    out = np.empty((1, 13))
-    kernels.resample(x, out, taps=[Windows(40, 13, 3, 3, 0, True, 0.0).taps()])
-    assert np.flatnonzero(~np.isfinite(out[0])).tolist() == [6]
+    x[0, 7] = value
+    for taps, given in ((rule.taps(), x), (rule.taps().reversed(), x[:, : rule.results])):
+        given = np.resize(given, (1, taps.size))
+        out = np.empty((1, len(taps.element)))
+        kernels.resample(given, out, taps=[taps])
+        read = dense(taps)[:, ~np.isfinite(given[0])] != 0
+        np.testing.assert_array_equal(~np.isfinite(out[0]), read.any(axis=1))
+        assert np.isnan(out).any() == np.isnan(value)

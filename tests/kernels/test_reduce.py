@@ -12,6 +12,7 @@ from stowgrad.kernels import numpy_ as kernels
 from .support import Array, strided_like
 
 SHAPES = [(), (0,), (3, 0, 4), (5,), (4, 5, 6), (70, 3, 40, 2), (1000, 10), (3, 400_001), (300_001, 3), (2048, 384)]
+SHAPES += [(9, 2, 300), (9, 4, 100)]  # few terms, added one after another
 
 
 def subsets(ndim: int) -> list[tuple[int, ...]]:

@@ -41,6 +41,14 @@ def mish_slope(x: Array) -> Array:
 SMOOTH: list[tuple[str, dict[str, float], Function, Function, bool]] = [
     ("elu", {"alpha": 1.3, "scale": 1.1, "input_scale": 0.7}, elu, elu_slope, True),
     (
+        "elu",
+        {"alpha": 1.0, "scale": 1.0, "input_scale": 1.0},
+        lambda x: np.where(x <= 0, np.expm1(np.minimum(x, 0)), x),
+        lambda x: np.exp(np.minimum(x, 0)),
+        True,
+    ),
+    ("softplus", {"beta": 1.0, "threshold": 20.0}, softplus, sigmoid, False),
+    (
         "softplus",
         {"beta": 2.0, "threshold": 3.0},
         lambda x: np.where(2 * x > 3, x, softplus(2 * x) / 2),
@@ -58,7 +66,7 @@ SMOOTH: list[tuple[str, dict[str, float], Function, Function, bool]] = [
         False,
     ),
 ]
-NAMES = [entry[0] for entry in SMOOTH]
+NAMES = [f"{entry[0]} {number}" for number, entry in enumerate(SMOOTH)]
 over_smooth = pytest.mark.parametrize(("name", "keywords", "value", "slope", "by_result"), SMOOTH, ids=NAMES)
 
 

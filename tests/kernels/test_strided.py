@@ -56,6 +56,20 @@ def test_restride(rng: Rng) -> None:
 # -- copies with elements left out or repeated -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float32", "float64"), ("int64", "float32")])
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [((256, 256), (1, 0)), ((300, 512), (1, 0)), ((3, 40, 256, 5), (0, 3, 1, 2)), ((256, 1), (1, 0))],
+)
+def test_copies_of_what_lies_in_another_order(
+    shape: tuple[int, ...], order: tuple[int, ...], dtypes: tuple[str, str], rng: Rng
+) -> None:
+    x = (100 * rng.standard_normal(shape)).astype(dtypes[0]).transpose(order)
+    out = np.empty(x.shape, dtypes[1])
+    kernels.copy(x, out)
+    np.testing.assert_array_equal(out, x.astype(dtypes[1]))
+
+
 @pytest.mark.parametrize("diagonal", [-9, -1, 0, 2, 7])
 @pytest.mark.parametrize("upper", [True, False])
 def test_triangle(diagonal: int, upper: bool, rng: Rng) -> None:
@@ -68,6 +82,19 @@ def test_triangle(diagonal: int, upper: bool, rng: Rng) -> None:
             np.testing.assert_array_equal(out, expected)
         kernels.triangle(values, values, diagonal=diagonal, upper=upper)
         np.testing.assert_array_equal(values, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64", "complex64", "complex128"])
+@pytest.mark.parametrize("upper", [True, False])
+def test_what_a_triangle_leaves_out_is_zero_whatever_it_was(dtype: str, upper: bool, rng: Rng) -> None:
+    x = rng.standard_normal((30, 300)).astype(dtype)
+    if dtype != "int64":
+        x[::2, ::3], x[1::2, ::5], x[::3, 1::2] = np.nan, np.inf, -0.0
+    stays = (np.triu if upper else np.tril)(np.ones(x.shape, bool), 3)
+    out = np.empty_like(x)
+    kernels.triangle(x, out, diagonal=3, upper=upper)
+    assert out[stays].tobytes() == x[stays].tobytes()
+    assert not any(out[~stays].tobytes())
 
 
 MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -47,27 +48,33 @@ def einsum(*args: Any) -> Any:
         free = sorted({label for label in every if label >= _ELLIPSIS_AXES}, reverse=True)
         result = (*free, *sorted(label for label in set(every) if label < _ELLIPSIS_AXES and every.count(label) == 1))
     else:
-        result = _named_result(output, named)
+        result = _named_result(output, tuple(named))
     return contracted(list(operands), named, result)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _from_equation(args: tuple[Any, ...]) -> tuple[Sequence[Any], list[list[int]], list[int] | None]:
+def _from_equation(args: tuple[Any, ...]) -> tuple[Sequence[Any], Sequence[Labels], Labels | None]:
     equation, operands = args[0], args[1:]
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
         operands = tuple(operands[0])
-    left, arrow, right = equation.replace(" ", "").partition("->")
-    inputs = [_letters(part, equation) for part in left.split(",")]
+    inputs, output = _read(equation)
     if len(inputs) != len(operands):
         raise RuntimeError(
             f"einsum(): the equation {equation!r} is for {len(inputs)} operands, but {len(operands)} were given"
         )
-    return operands, inputs, _letters(right, equation) if arrow else None
+    return operands, inputs, output
 
 
-def _letters(part: str, equation: str) -> list[int]:
+@functools.lru_cache(maxsize=256)
+def _read(equation: str) -> tuple[tuple[Labels, ...], Labels | None]:
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    inputs = tuple(_letters(part, equation) for part in left.split(","))
+    return inputs, _letters(right, equation) if arrow else None
+
+
+def _letters(part: str, equation: str) -> Labels:
     before, dots, after = part.partition("...")
     found = [_LETTERS.find(letter) for letter in before + after]
     if -1 in found:
@@ -76,22 +83,24 @@ def _letters(part: str, equation: str) -> list[int]:
             f"einsum(): invalid subscript given in the equation {equation!r}: {wrong!r}; subscripts must be letters in"
             " [a-zA-Z], and '...' at most once for an operand"
         )
-    return [*found[: len(before)], *([_ELLIPSIS] if dots else []), *found[len(before) :]]
+    return (*found[: len(before)], *([_ELLIPSIS] if dots else []), *found[len(before) :])
 
 
-def _from_lists(args: tuple[Any, ...]) -> tuple[Sequence[Any], list[list[int]], list[int] | None]:
+def _from_lists(args: tuple[Any, ...]) -> tuple[Sequence[Any], Sequence[Labels], Labels | None]:
     pairs, rest = args[: len(args) // 2 * 2], args[len(args) // 2 * 2 :]
     lists = [*pairs[1::2], *rest]
     for labels in lists:
         for label in labels:
             if label is not Ellipsis and not 0 <= label < len(_LETTERS):
                 raise ValueError(f"einsum(): subscripts in lists must be in the range [0, 52), got {label}")
-    read = [[_ELLIPSIS if label is Ellipsis else int(label) for label in labels] for labels in lists]
+    read = [tuple(_ELLIPSIS if label is Ellipsis else int(label) for label in labels) for labels in lists]
     return pairs[::2], read[: len(pairs) // 2], read[-1] if rest else None
 
 
-def _named(number: int, x: Any, labels: list[int]) -> Labels:
+def _named(number: int, x: Any, labels: Labels) -> Labels:
     """A label for each axis."""
+    if _ELLIPSIS not in labels and x._array.ndim == len(labels):
+        return labels
     free = x._array.ndim - len(labels) + (_ELLIPSIS in labels)
     if free < 0 or (free and _ELLIPSIS not in labels):
         raise RuntimeError(
@@ -102,7 +111,8 @@ def _named(number: int, x: Any, labels: list[int]) -> Labels:
     return tuple(name for label in labels for name in (axes if label == _ELLIPSIS else (label,)))
 
 
-def _named_result(output: list[int], inputs: list[Labels]) -> Labels:
+@functools.lru_cache(maxsize=256)
+def _named_result(output: Labels, inputs: tuple[Labels, ...]) -> Labels:
     known = {label for labels in inputs for label in labels}
     for label in output:
         if output.count(label) > 1:
@@ -120,6 +130,8 @@ def _named_result(output: list[int], inputs: list[Labels]) -> Labels:
 
 def contracted(operands: list[Any], inputs: list[Labels], result: Labels) -> Any:
     """The sum of the products of tensors whose axes have labels, over the labels that the result lacks."""
+    if len(operands) == 2 and _is_one_product(operands, inputs, result):
+        return contraction(operands[0], operands[1], inputs[0], inputs[1], result)
     sizes = _sizes(operands, inputs)
     prepared = [_prepared(x, labels, sizes) for x, labels in zip(operands, inputs, strict=True)]
     for first, second in _path(prepared, result, sizes):
@@ -131,6 +143,25 @@ def contracted(operands: list[Any], inputs: list[Labels], result: Labels) -> Any
         prepared.append((contraction(left[0], right[0], left[1], right[1], labels), labels))
     x, labels = _summed(*prepared[0], set(result))
     return shape.permute(x, tuple(labels.index(label) for label in result)) if labels != result else x
+
+
+def _is_one_product(operands: list[Any], inputs: list[Labels], result: Labels) -> bool:
+    """Whether `contraction` takes two tensors as they are."""
+    pairs = _common_axes(inputs[0], inputs[1], result)
+    sizes, others = operands[0]._array.shape, operands[1]._array.shape
+    return pairs is not None and all(sizes[axis] == others[other] for axis, other in pairs)
+
+
+@functools.lru_cache(maxsize=256)
+def _common_axes(left: Labels, right: Labels, result: Labels) -> tuple[tuple[int, int], ...] | None:
+    """The axes of two operands that have a label in common; None where not all labels stand where `contraction` asks.
+
+    That is once at most in each of the three, and in two of them at least.
+    """
+    three = [*dict.fromkeys(left), *dict.fromkeys(right), *dict.fromkeys(result)]
+    if len(three) != len(left) + len(right) + len(result) or min(map(three.count, three), default=2) < 2:
+        return None
+    return tuple((axis, right.index(label)) for axis, label in enumerate(left) if label in right)
 
 
 def _sizes(operands: list[Any], inputs: list[Labels]) -> dict[int, int]:

@@ -241,6 +241,8 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     """
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
+    if input is None or other is None:
+        raise TypeError("where(): expected a condition alone, or with two Tensors or numbers")
     return ops.where(condition, input, other) if out is None else into(out, ops.where, condition, input, other)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ...kernels.index_range import all_in_range
 from ..ops import masked as masked_ops
 from ..ops import scatter as ops
 from ..ops import shape as shape_ops
@@ -50,8 +51,20 @@ def checked_index(name: str, x: Any, dim: int, index: Any, src: Any = None) -> i
     numbers, sizes = index._array, x._array.shape
     if not numbers.size:
         return dim
-    if numbers.dtype.name not in ("int64", "int32"):
+    if not _are_numbers(numbers.dtype):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    if numbers.shape != sizes or (isinstance(src, _Variable) and src._array.shape != sizes):
+        _check_sizes(name, numbers, sizes, dim, src)
+    ops.check_numbers(name, index, sizes[dim] if sizes else 1, dim)
+    return dim
+
+
+def _are_numbers(dtype: Any) -> bool:
+    return bool(dtype.kind == "i" and dtype.itemsize >= 4)
+
+
+def _check_sizes(name: str, numbers: Any, sizes: tuple[int, ...], dim: int, src: Any) -> None:
+    """`checked_index` of an index that has not the shape of everything else."""
     if max(numbers.ndim, 1) != max(len(sizes), 1):
         raise RuntimeError(f"{name}(): Index tensor must have the same number of dimensions as self tensor")
     for place, size in enumerate(numbers.shape if sizes else ()):
@@ -64,8 +77,6 @@ def checked_index(name: str, x: Any, dim: int, index: Any, src: Any = None) -> i
             raise RuntimeError(
                 f"{name}(): Expected index {list(numbers.shape)} to be no larger than src {list(src._array.shape)}"
             )
-    ops.check_numbers(name, index, sizes[dim] if sizes else 1, dim)
-    return dim
 
 
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: Any = None) -> Any:
@@ -111,7 +122,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
     """`gather`, where ``input`` and ``indices`` broadcast along the other dimensions; of one row without ``dim``."""
     if out is not None:
         return into(out, take_along_dim, input, indices, dim)
-    if indices._array.dtype.name not in ("int64", "int32"):
+    if not _are_numbers(indices._array.dtype):
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices._array.dtype}")
     if dim is None:
         return gather(
@@ -123,27 +134,27 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
             f" {input._array.ndim} dimensions for input, and {indices._array.ndim} dimensions for indices"
         )
     dim = normalize_dim("take_along_dim", dim, input._array.ndim)
-    sizes, numbers = list(input._array.shape), list(indices._array.shape)
+    sizes, numbers = input._array.shape, indices._array.shape
     if not sizes:
         return gather(input, dim, indices)
-    common = list(
-        _broadcast_shapes(
-            "take_along_dim", (*sizes[:dim], 1, *sizes[dim + 1 :]), (*numbers[:dim], 1, *numbers[dim + 1 :])
-        )
-    )
-    length, common[dim] = sizes[dim], sizes[dim]
-    whole = _expand(input, tuple(common)) if common != sizes else input
-    common[dim] = numbers[dim]
-    index = _expand(indices, tuple(common)) if common != numbers else indices
-    array = indices._array
-    if (
-        array.size
-        and index._storage.device.type != "meta"
-        and length
-        and not 0 <= int(array.min()) <= int(array.max()) < length
-    ):
-        index = index.remainder(length)
+    length, index = sizes[dim], indices
+    before, behind = _broadcast_but_one(sizes, numbers, dim)
+    whole = input if (*before, length, *behind) == sizes else _expand(input, (*before, length, *behind))
+    if (*before, numbers[dim], *behind) != numbers:
+        index = _expand(indices, (*before, numbers[dim], *behind))
+    if length and indices._storage.device.type != "meta":
+        if not all_in_range(indices._array, length):
+            index = index.remainder(length)
+        return ops.gather_along(whole, index, dim)
     return gather(whole, dim, index)
+
+
+def _broadcast_but_one(sizes: tuple[int, ...], numbers: tuple[int, ...], dim: int) -> tuple[tuple[int, ...], ...]:
+    """What two shapes broadcast to before and behind a dimension."""
+    parts = (sizes[:dim], numbers[:dim]), (sizes[dim + 1 :], numbers[dim + 1 :])
+    return tuple(
+        first if first == second else _broadcast_shapes("take_along_dim", first, second) for first, second in parts
+    )
 
 
 def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
@@ -170,7 +181,7 @@ def checked_rows(name: str, x: Any, dim: int, index: Any, error: type[Exception]
     dim = normalize_dim(name, dim, x._array.ndim)
     if not isinstance(index, _Variable):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
-    if index._array.dtype.name not in ("int64", "int32"):
+    if not _are_numbers(index._array.dtype):
         raise RuntimeError(f"{name}(): Expected dtype int32 or int64 for index")
     if index._array.ndim > 1:
         raise IndexError(f"{name}(): Index is supposed to be a vector")

@@ -46,9 +46,9 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
 
 def _check_dims(name: str, *wanted: tuple[str, Any, int]) -> None:
     """Raise RuntimeError for a tensor with another number of dimensions than it should have."""
-    kinds = {1: "a vector (1D)", 2: "a matrix (2D)", 3: "a batch of matrices (3D)"}
     for argument, tensor, ndim in wanted:
         if tensor._array.ndim != ndim:
+            kinds = {1: "a vector (1D)", 2: "a matrix (2D)", 3: "a batch of matrices (3D)"}
             raise RuntimeError(
                 f"{name}: {argument} must be {kinds[ndim]}, got a {tensor._array.ndim}D tensor of shape"
                 f" {list(tensor._array.shape)}"
@@ -124,7 +124,8 @@ def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
     if out is not None:
         return into(out, outer, input, vec2)
     _check_dims("outer", ("input", input, 1), ("vec2", vec2, 1))
-    return products.contraction(*met(input, vec2), (0,), (1,), (0, 1))
+    x, y = met(input, vec2)
+    return products.contraction(x, y, (0,), (1,), (0, 1))
 
 
 def ger(input: Any, vec2: Any, *, out: Any = None) -> Any:

@@ -11,6 +11,7 @@ from ..ops.convolution import numbers
 from ..ops.interpolation import adaptive_avg_pool, avg_pool
 from ..ops.promotion import check_floating
 from ..ops.reduce import mean
+from ..whole import apply_alone
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -185,7 +186,7 @@ def pooled_max(name: str, dims: int, input: Any, *args: Any) -> tuple[Any, Any]:
     if input._array.dtype == bool or input._array.dtype.kind == "c":
         raise NotImplementedError(f"{name}: not implemented for {input._array.dtype}")
     count = counts(name, size, kernel, step, pad, spread, ceil_mode)
-    out, places = ops.max_pool(input, count, kernel, step, pad, spread)
+    out, places = apply_alone(ops.max_pool, input, count, kernel, step, pad, spread)
     return out, places
 
 
@@ -206,13 +207,28 @@ def pooled_mean(name: str, dims: int, input: Any, *args: Any) -> Any:
     check_floating(name, input._array.dtype)
     if divisor == 0:
         raise RuntimeError(f"{name}: divisor must be not zero")
-    count = counts(name, size, kernel, step, pad, (1,) * dims, ceil_mode)
+    rules = _means(name, size, kernel, step, pad, bool(ceil_mode), bool(count_include_pad), divisor)
+    return apply_alone(avg_pool, input, rules, False)
+
+
+@functools.lru_cache(maxsize=128)
+def _means(
+    name: str,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    ceil_mode: bool,
+    padding_counts: bool,
+    divisor: Any,
+) -> tuple[Windows, ...]:
+    """The rules of means over windows, one for each dimension."""
+    count = counts(name, size, kernel, stride, padding, (1,) * len(size), ceil_mode)
     rules = []
-    for axis in range(dims):
+    for axis, where in enumerate(zip(size, count, kernel, stride, padding, strict=True)):
         share = 0.0 if divisor is None else float(divisor if axis == 0 else 1)
-        where = size[axis], count[axis], kernel[axis], step[axis], pad[axis]
-        rules.append(Windows(*where, bool(count_include_pad), share))
-    return avg_pool(input, tuple(rules), False)
+        rules.append(Windows(*where, padding_counts, share))
+    return tuple(rules)
 
 
 def adaptive_counts(name: str, dims: int, size: tuple[int, ...], output_size: Any) -> tuple[int, ...]:
@@ -240,7 +256,7 @@ def adaptive_mean(name: str, dims: int, input: Any, output_size: Any) -> Any:
     if all(results == 1 for results in count):
         return mean(input, tuple(range(-dims, 0)), True)
     rules = [Adaptive(*pair) if pair[0] != pair[1] else None for pair in zip(size, count, strict=True)]
-    return adaptive_avg_pool(input, tuple(rules), False)
+    return apply_alone(adaptive_avg_pool, input, tuple(rules), False)
 
 
 def adaptive_max(name: str, dims: int, input: Any, output_size: Any) -> tuple[Any, Any]:

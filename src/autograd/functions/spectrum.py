@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...memory import META
+from ..frames import user_level
 from ..ops import fft
 from ..ops.arrange import constant_pad, pad_edges
 from ..ops.cast import constant, to_dtype
@@ -231,7 +232,7 @@ def _cut(signal: Any, envelope: Any, n_fft: int, center: bool, length: int | Non
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail."
             " Please check your center and hop_length settings.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=user_level(),
         )
         signal = constant_pad(signal, ((0, 0), (0, end - covered)), 0)
     return signal

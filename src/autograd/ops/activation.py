@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
 
+from ...kernels import backend
 from ..dispatch import Op
 from ..record import Do, Slot, Spec
 from ..whole import apply_alone
@@ -65,7 +67,8 @@ class Tanh(Unary):
         return (do(mul, grads[0], do(sub, 1.0, do(square, saved[0]))),)
 
 
-def _small_sigmoid(x: Any, order: Literal["K", "C"] = "K") -> Any:
+def small_sigmoid(x: Any, order: Literal["K", "C"] = "K") -> Any:
+    """``1 / (1 + exp(-x))`` of a small array."""
     with np.errstate(over="ignore"):  # far left exp(-x) is infinite and its reciprocal the right 0
         y = np.negative(x, order=order)
         np.exp(y, y)
@@ -90,7 +93,7 @@ class Sigmoid(Unary):
     name = "sigmoid"
     saves = (_RESULT,)
     complex_saved = "conjugated"
-    small = staticmethod(_small_sigmoid)
+    small = staticmethod(small_sigmoid)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         if grads[0].dtype.kind == "c":
@@ -108,7 +111,7 @@ class SiluBackward(FusedBackward):
     name = "silu_backward"
 
     def small(self, grad: Any, x: Any) -> Any:
-        y = _small_sigmoid(x)
+        y = small_sigmoid(x)
         slope = 1 - y
         np.multiply(slope, x, slope)
         np.add(slope, 1, slope)
@@ -156,6 +159,7 @@ class Relu(Op):
     name = "relu"
     auxiliary = 1
     saves = (Slot("mask", 1, output=True),)
+    flat = True
 
     def __call__(self, x: Any) -> Any:
         return apply_alone(self, x)
@@ -201,6 +205,11 @@ class GeluBackward(FusedBackward):
 
     name = "gelu_backward"
 
+    def small(self, grad: Any, x: Any, approximate: str) -> Any:
+        grad_x = np.empty(x.shape, x.dtype)
+        backend("cpu").gelu_backward(grad, x, grad_x, approximate=approximate)
+        return grad_x
+
     def keywords(self, *attrs: Any) -> dict[str, Any]:
         return {"approximate": attrs[0]}
 
@@ -215,11 +224,16 @@ class Gelu(Op):
     saves = (_SELF,)
 
     def __call__(self, x: Any, approximate: str) -> Any:
-        return apply_alone(self, x, approximate)
-
-    def infer(self, x: Any, approximate: str) -> tuple[Spec, ...]:
         if approximate not in ("none", "tanh"):
             raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
+        return apply_alone(self, x, approximate)
+
+    def small(self, x: Any, approximate: str) -> Any:
+        out = np.empty(x.shape, x.dtype)
+        backend("cpu").gelu(x, out, approximate=approximate)
+        return out
+
+    def infer(self, x: Any, approximate: str) -> tuple[Spec, ...]:
         check_floating("gelu", x.dtype)
         return ((x.shape, x.dtype),)
 
@@ -252,13 +266,34 @@ def _erf_slope(do: Do, x: Any) -> Any:
     return do(add, distribution, do(mul, x, density))
 
 
+class ErfBackward(FusedBackward):
+    """``grad * exp(-x**2) * 2 / sqrt(pi)``."""
+
+    name = "erf_backward"
+
+    def small(self, grad: Any, x: Any) -> Any:
+        with np.errstate(over="ignore"):
+            slope = np.square(x)
+        np.exp(np.negative(slope, slope), slope)
+        np.multiply(slope, 2 / math.sqrt(math.pi), slope)
+        return np.multiply(slope, grad, slope)
+
+
 class Erf(Unary):
     """The error function."""
 
     name = "erf"
     saves = (_SELF,)
 
+    def small(self, x: Any, order: Literal["K", "C"] = "C") -> Any:
+        out = np.empty(x.shape, x.dtype)
+        backend("cpu").erf(x, out)
+        return out
+
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
+        return (do(erf_backward, grads[0], saved[0]),)
+
+    def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         slope = do(mul, do(exp, do(mul, do(square, saved[0]), -1.0)), float(2.0 / np.sqrt(np.pi)))
         return (do(mul, grads[0], slope),)
 
@@ -274,4 +309,5 @@ mask_of_bits = MaskOfBits()
 relu = Relu()
 gelu_backward = GeluBackward()
 gelu = Gelu()
+erf_backward = ErfBackward()
 erf = Erf()

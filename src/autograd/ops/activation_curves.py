@@ -15,6 +15,8 @@ from .elementwise import abs, add, exp, ge, gt, le, mul, reciprocal, square, sub
 from .promotion import category, check_floating
 from .sum_to import reduced
 
+# As in the kernels: less is lost in the rounding of 1 in float32, where the exponential of the second is no infinity.
+_NOTHING, _NEVER_INFINITE = 2.0**-26, 80.0
 _SELF = Slot("self", 0)
 _RESULT = Slot("result", 0, output=True)
 
@@ -74,7 +76,10 @@ class Elu(Curve):
     keywords = ("alpha", "scale", "input_scale")
 
     def small(self, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
-        low, high = np.minimum(x, 0, order="C"), np.maximum(x, 0)
+        low = np.minimum(x, 0, order="C")
+        if alpha == scale == input_scale == 1:
+            return np.maximum(x, np.expm1(low, low), out=low)
+        high = np.maximum(x, 0)
         np.expm1(low if input_scale == 1 else np.multiply(low, input_scale, low), low)
         if alpha * scale != 1:
             np.multiply(low, alpha * scale, low)
@@ -105,6 +110,9 @@ class EluBackward(_CurveBackward):
     names = Elu.keywords
 
     def small(self, grad: Any, y: Any, alpha: float, scale: float, input_scale: float) -> Any:
+        if alpha == scale == input_scale == 1:
+            slope = np.fmin(y, 0)
+            return np.multiply(np.add(slope, 1, slope), grad, slope)
         slope = y + alpha * scale
         if input_scale != 1:
             np.multiply(slope, input_scale, slope)
@@ -119,6 +127,9 @@ class Softplus(Curve):
     keywords = ("beta", "threshold")
 
     def small(self, x: Any, beta: float, threshold: float) -> Any:
+        if beta == 1 and _is_straight(x, threshold):
+            y = np.minimum(x, _NEVER_INFINITE, order="C")
+            return np.maximum(x, np.log1p(np.exp(y, y), y), out=y)
         scaled = np.multiply(x, beta, order="C")
         high, straight = np.maximum(scaled, 0), scaled > threshold
         np.negative(np.absolute(scaled, scaled), scaled)
@@ -133,6 +144,11 @@ class Softplus(Curve):
         return do(where, do(gt, scaled, threshold), 1.0, do(sigmoid, scaled))
 
 
+def _is_straight(x: Any, threshold: float) -> bool:
+    """Whether beyond the threshold rounding alone makes softplus the straight line: the kernel's question."""
+    return x.dtype == np.float32 and math.exp(-max(threshold, 0.0)) < _NOTHING
+
+
 class SoftplusBackward(_CurveBackward):
     """The fused gradient of `Softplus`."""
 
@@ -141,11 +157,12 @@ class SoftplusBackward(_CurveBackward):
 
     def small(self, grad: Any, x: Any, beta: float, threshold: float) -> Any:
         odds = x * -beta
-        straight = odds < -threshold
+        straight = None if _is_straight(x, threshold) else odds < -threshold
         with np.errstate(over="ignore"):
             np.exp(odds, odds)
         np.add(odds, 1, odds)
-        np.copyto(odds, 1, where=straight)
+        if straight is not None:
+            np.copyto(odds, 1, where=straight)
         return np.divide(grad, odds, odds)
 
 
@@ -228,6 +245,7 @@ class Prelu(Op):
     name = "prelu"
     inputs = 2
     saves = (_SELF, Slot("weight", 1, needed_for=(0,)))
+    flat = True
 
     def __call__(self, x: Any, weight: Any) -> Any:
         return apply(self, x, weight)

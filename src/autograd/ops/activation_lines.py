@@ -50,6 +50,7 @@ class Lines(Op):
 
     auxiliary = 1
     saves = (_MASK,)
+    flat = True
     keywords: tuple[str, ...] = ()
     integers = False
 
@@ -154,6 +155,7 @@ class Rrelu(Op):
     name = "rrelu_with_noise"
     auxiliary = 1
     saves = (_MASK,)
+    flat = True
 
     def infer(self, x: Any, *numbers: Any) -> tuple[Spec, ...]:
         check_floating("rrelu", x.dtype)

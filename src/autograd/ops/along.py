@@ -5,19 +5,41 @@ The indices have the tensor's number of dimensions and its sizes, but for the on
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 import numpy as np
 
 from ..dispatch import Op
+from ..plain import small_result
 from ..record import Do, Slot, Spec
 
 _INDICES = Slot("indices", 1, needed_for=(0,))
 
 
+@functools.lru_cache(maxsize=64)
 def index_dtype(size: int) -> np.dtype[Any]:
     """The smallest integer type that holds every index below ``size``."""
     return np.dtype(np.min_scalar_type(max(size - 1, 0)))
+
+
+def numbers_along(indices: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """Indices along a dimension of a small array as numbers of its elements."""
+    inner = math.prod(shape[dim + 1 :])
+    return _first_numbers(shape, dim) + (indices if inner == 1 else np.multiply(indices, inner, dtype=np.intp))
+
+
+@functools.lru_cache(maxsize=64)
+def _first_numbers(shape: tuple[int, ...], dim: int) -> Any:
+    """The numbers of the first elements of all lines along a dimension, which stays."""
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    return numbers[(*[slice(None)] * dim, slice(1))].copy()
+
+
+def taken(x: Any, indices: Any, dim: int) -> Any:
+    """The elements of a small array at indices along a dimension, which has size 1 in them at least."""
+    return np.ascontiguousarray(x).reshape(-1).take(numbers_along(indices, x.shape, dim))
 
 
 class TakeAlong(Op):
@@ -66,6 +88,13 @@ class PutAlong(_IntoZeros):
     """Zeros with values written at indices; no index comes twice in a line."""
 
     name = "put_along"
+
+    def small(self, values: Any, indices: Any, shape: tuple[int, ...], dim: int) -> Any:
+        out = small_result((shape, values.dtype))
+        if out is not None:
+            out.fill(0)
+            out.reshape(-1)[numbers_along(indices, shape, dim)] = values
+        return out
 
 
 class AddAlong(_IntoZeros):

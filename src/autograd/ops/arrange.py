@@ -101,8 +101,16 @@ class Repeat(_Moved):
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         counts, shape = node.op_attrs
-        apart = do(reshape, grads[0], tuple(part for pair in zip(counts, shape, strict=True) for part in pair))
-        return (do(sum_of, apart, tuple(range(0, 2 * len(shape), 2)), False),)
+        apart: list[int] = []
+        copies: list[int] = []
+        for count, size in zip(counts, shape, strict=True):
+            if count != 1:
+                copies.append(len(apart))
+                apart.append(count)
+            apart.append(size)
+        if not copies:  # for `sum` no dimensions are all of them
+            apart, copies = [1, *apart], [0]
+        return (do(sum_of, do(reshape, grads[0], tuple(apart)), tuple(copies), False),)
 
 
 class RepeatEach(_Moved):

@@ -9,9 +9,11 @@ import numpy as np
 
 from ...kernels import backend
 from ...memory import META
-from ..dispatch import Op, apply
+from ..dispatch import Op
 from ..random import Generator, chosen
 from ..record import Do, Slot, Spec
+from ..whole import FewOp, apply_together
+from . import few_scores
 from .cast import constant
 from .elementwise import add, mul, where
 from .linalg import matmul
@@ -23,7 +25,7 @@ from .softmax import softmax
 _FLOAT32 = np.dtype(np.float32)
 
 
-class Attention(Op):
+class Attention(FewOp):
     """``softmax(q @ k.T * scale + mask) @ v`` by blocks of rows; one number a row is saved, never the T x S matrix.
 
     Shapes: ``q`` (B, H, T, D), ``k`` (B, K, S, D) and ``v`` (B, K, S, E), where K divides H: each head of k and v
@@ -60,7 +62,11 @@ class Attention(Op):
         if p > 0.0 and q._array.ndim == k._array.ndim == 4:
             source = chosen(generator)
             key, counter = source.take(backend("cpu").attention_counter_steps(*q._array.shape[:3], k._array.shape[2]))
-        return apply(self, q, k, v, mask, causal, scale, float(p), key, counter)
+        return apply_together(self, q, k, v, mask, causal, scale, float(p), key, counter)
+
+    def small_marked(self, q: Any, k: Any, v: Any, mask: Any, *attrs: Any) -> tuple[Any, ...] | None:
+        causal, scale, p = attrs[:3]
+        return None if mask is not None or p > 0.0 else few_scores.attention(q, k, v, causal, _scale(q, scale))
 
     def infer(self, q: Any, k: Any, v: Any, mask: Any, *attrs: Any) -> tuple[Spec, ...]:
         fits = q.ndim == k.ndim == v.ndim == 4 and q.shape[0] == k.shape[0] and k.shape[:3] == v.shape[:3]
@@ -86,6 +92,8 @@ class Attention(Op):
         return [arrays[0].swapaxes(1, 2), arrays[1]]
 
     def kernel(self, k: Any, query: Any, key: Any, value: Any, mask: Any, *rest: Any) -> None:
+        if self.fills((query, key, value, mask, *rest[:5]), rest[5:]):
+            return
         causal, scale, p, draw_key, counter, out, lse = rest
         draw = {"p": p, "key": draw_key, "counter": counter}
         k.attention(query, key, value, out, lse, scale=_scale(query, scale), causal=causal, mask=mask, **draw)
@@ -168,21 +176,30 @@ def _of_group(x: Any) -> Any:
     return reshape(x, (batch, heads, 1, *sizes))
 
 
-class AttentionBackward(Op):
+class AttentionBackward(FewOp):
     """The fused gradients of query, key, value and mask: the last in the mask's shape, and empty if nobody needs it."""
 
     name = "scaled_dot_product_attention_backward"
     inputs = 7
     outputs = 4
 
+    def small_marked(self, *args: Any) -> tuple[Any, ...] | None:
+        grad, q, k, v, mask, out, lse, causal, scale, p, *_ = args
+        found = None
+        if mask is None and p <= 0.0:
+            found = few_scores.attention_backward(grad, q, k, v, out, lse, causal, scale)
+        return None if found is None else (*found, None)
+
     def infer(self, grad: Any, q: Any, k: Any, v: Any, mask: Any, *rest: Any) -> tuple[Spec, ...]:
         by_mask = (mask.shape, mask.dtype) if rest[-1][3] else ((0,), q.dtype)
         return (*(((b, t, h, d), q.dtype) for b, h, t, d in (q.shape, k.shape, v.shape)), by_mask)
 
     def arranged(self, arrays: list[Any]) -> list[Any]:
-        return [*(array.swapaxes(1, 2) for array in arrays[:3]), arrays[3]]
+        return [*[array.swapaxes(1, 2) for array in arrays[:3]], arrays[3]]
 
     def kernel(self, k: Any, grad: Any, query: Any, key: Any, value: Any, mask: Any, *rest: Any) -> None:
+        if self.fills((grad, query, key, value, mask, *rest[:8]), rest[8:]):
+            return
         out, lse, causal, scale, p, draw_key, counter, needs, *grads, by_mask = rest
         inputs = (grad, query, key, value)
         options = {"scale": scale, "causal": causal, "p": p, "key": draw_key, "counter": counter}

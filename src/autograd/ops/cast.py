@@ -12,12 +12,17 @@ from ...saved_tensors.state import current
 from ..dispatch import Op, record
 from ..record import Do, Spec
 from ..variable import Variable
+from ..whole import apply_alone
+from .promotion import is_numeric
 
 
 class ToDtype(Op):
     """A copy in another dtype; of complex numbers, a real dtype takes the real part."""
 
     name = "to_copy"
+
+    def __call__(self, x: Any, dtype: np.dtype[Any]) -> Any:
+        return apply_alone(self, x, dtype)
 
     def infer(self, x: Any, dtype: np.dtype[Any]) -> tuple[Spec, ...]:
         return ((x.shape, dtype),)
@@ -37,6 +42,12 @@ class Clone(Op):
 
     name = "clone"
     fresh = False
+
+    def __call__(self, x: Any) -> Any:
+        return apply_alone(self, x)
+
+    def small(self, x: Any) -> Any:
+        return x.copy()
 
     def infer(self, x: Any) -> tuple[Spec, ...]:
         return ((x.shape, x.dtype),)
@@ -65,7 +76,13 @@ def copy_array_to(array: Any, device: Device, category: str) -> tuple[Any, Any]:
 
 
 def constant(array: np.ndarray[Any, Any], device: Device) -> Any:
-    """A tensor on a device with the values of a NumPy array."""
+    """A tensor on a device with the values of a NumPy array.
+
+    Raises:
+        TypeError: for an array of anything but numbers or bools.
+    """
+    if not is_numeric(array.dtype):
+        raise TypeError(f"expected numbers or bools, got an array of {array.dtype}")
     return Variable._tensor_class._wrap(*copy_array_to(array, device, "temporary"))
 
 

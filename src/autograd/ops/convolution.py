@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any, TypeAlias
 
-from ..dispatch import Op, apply
+from ..dispatch import Op
+from ..plain import apply_plain
 from ..record import Do, Slot, Spec
 from .reduce import sum
 from .shape import reshape
@@ -101,6 +102,12 @@ def numbers(name: str, argument: str, value: Any, dims: int, least: int | None =
     """
     if type(value) is int and (least is None or value >= least):
         return (value,) * dims
+    if type(value) is tuple and len(value) == dims:
+        for number in value:
+            if type(number) is not int or (least is not None and number < least):
+                break
+        else:
+            return value
     given = (value,) if not isinstance(value, tuple | list) else tuple(value)
     if not all(hasattr(number, "__index__") and not isinstance(number, bool) for number in given):
         raise TypeError(f"{name}(): argument '{argument}' must be tuple of ints, not {value!r}")
@@ -207,8 +214,8 @@ def _reversed_size(
 def _batched(x: Any, weight: Any, bias: Any, dims: int, *attrs: Any) -> Any:
     """Run on a batch, or on a batch of one for an input without the dimension of samples."""
     if x._array.ndim == dims + 2:
-        return apply(convolution, x, weight, bias, *attrs)
-    out = apply(convolution, reshape(x, (1, *x._array.shape)), weight, bias, *attrs)
+        return apply_plain(convolution, (x, weight, bias), *attrs)
+    out = apply_plain(convolution, (reshape(x, (1, *x._array.shape)), weight, bias), *attrs)
     return reshape(out, out._array.shape[1:])
 
 

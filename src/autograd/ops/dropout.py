@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import Op, apply
+from ..dispatch import Op
 from ..random import Generator
 from ..record import Do, Slot, Spec
+from ..whole import apply_alone
 from .activation import mask_of_bits
 from .activation_lines import drawn, masked_slope
 from .elementwise import mul
@@ -26,7 +27,7 @@ class Dropout(Op):
     saves = (Slot("mask", 1, output=True),)
 
     def __call__(self, x: Any, p: float, generator: Generator | None = None) -> Any:
-        return apply(self, x, float(p), *drawn(x._array.size, generator))
+        return apply_alone(self, x, float(p), *drawn(x._array.size, generator))
 
     def infer(self, x: Any, p: float, key: int, counter: int) -> tuple[Spec, ...]:
         if not 0.0 <= p <= 1.0:

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from ..dispatch import SCALARS, Op, apply
+from ..dispatch import SCALARS, apply
 from ..record import Do, Slot, Spec, broadcast_shapes
 from ..variable import Variable
 from .cast import to_dtype
+from .choice import Choice
 from .comparison import logical_and
 from .marks import Marking, bits_of, turn_marked
-from .pointwise import (
-    BOOL,
-    OTHER,
-    RESULT,
-    SELF,
-    Binary,
-    Comparison,
-    Unary,
-    check_lowest,
-    number,
-    wrapped,
-    zeros_like,
-)
+from .pointwise import BOOL, OTHER, RESULT, SELF, Binary, Comparison, Unary, check_lowest, number, wrapped, zeros_like
 from .promotion import category, result_dtype
 from .sum_to import reduced
 
@@ -99,6 +88,13 @@ class Div(Binary):
         return by_x if need_x else None, by_y
 
 
+def _small_power(x: Any, y: Any, order: Literal["K", "C"] = "K") -> Any:
+    if type(y) in (int, float) and y in (2, 3):  # products, as the kernel makes them
+        squared = np.square(x, order=order)
+        return squared if y == 2 else np.multiply(squared, x, squared)
+    return np.power(x, y, order=order)
+
+
 class Pow(Binary):
     """``x ** y``."""
 
@@ -106,6 +102,11 @@ class Pow(Binary):
     ufunc = np.power
     complex_saved = "conjugated"
     saves = (SELF, Slot("exponent", 1), Slot("result", 0, output=True, needed_for=(1,)))
+    small = staticmethod(_small_power)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain = True  # what is refused below, and computed otherwise, is not made of floats
 
     def infer(self, x: Any, y: Any) -> tuple[Spec, ...]:
         ((shape, dtype),) = super().infer(x, y)
@@ -332,6 +333,7 @@ class Abs(Marking):
     name = "abs"
     auxiliary = 2
     saves = (Slot("mask", 1, output=True), Slot("other_mask", 2, output=True))
+    flat = True
     small = staticmethod(np.absolute)
 
     def small_marked(self, x: Any) -> tuple[Any, ...]:
@@ -426,14 +428,14 @@ class Sgn(Unary):
         return (do(where, zero, 0.0, across),)
 
 
-class Where(Op):
+class Where(Choice):
     """Elements of ``x`` where a condition holds, of ``y`` elsewhere."""
 
     name = "where"
     inputs = 3
     saves = (Slot("condition", 0),)
 
-    def __call__(self, condition: Any, x: Any, y: Any) -> Any:
+    def general(self, condition: Any, x: Any, y: Any) -> Any:
         if getattr(condition, "_array", None) is None or condition._array.dtype != bool:
             raise RuntimeError("where: expected a bool tensor as condition")
         x, y = number(x), number(y)

@@ -9,9 +9,11 @@ import numpy as np
 from ...kernels import backend
 from ...kernels.index_range import all_in_range
 from ...memory import META
-from ..dispatch import Op, apply
+from ..dispatch import Op
 from ..record import Do, Slot, Spec
+from ..whole import FewOp, apply_together
 from .elementwise import div, ne, where
+from .few_rows import or_none, sums_of_rows
 from .shape import gather, gather_backward, reshape
 
 
@@ -44,7 +46,7 @@ class Embedding(Op):
     saves = (Slot("indices", 0),)
 
     def __call__(self, indices: Any, weight: Any, padding: int | None = None, by_frequency: bool = False) -> Any:
-        return apply(self, indices, weight, padding, by_frequency)
+        return apply_together(self, indices, weight, padding, by_frequency)
 
     def infer(self, indices: Any, weight: Any, padding: int | None, by_frequency: bool) -> tuple[Spec, ...]:
         check_indices(self.name, indices, weight)
@@ -71,11 +73,19 @@ class Embedding(Op):
         return None, do(gather_backward, grad, indices, shape)
 
 
-class EmbeddingBackward(Op):
+class EmbeddingBackward(FewOp):
     """Gradients added up by row."""
 
     name = "embedding_backward"
     inputs = 2
+
+    def small_marked(
+        self, grad: Any, indices: Any, shape: tuple[int, ...], padding: int | None, by_frequency: bool
+    ) -> tuple[Any, ...] | None:
+        out = None if by_frequency else sums_of_rows(grad, indices, shape)
+        if out is not None and padding is not None:
+            out[padding] = 0
+        return or_none(out)
 
     def infer(self, grad: Any, indices: Any, shape: tuple[int, ...], *attrs: Any) -> tuple[Spec, ...]:
         return ((shape, grad.dtype),)

@@ -23,6 +23,13 @@ class _Extreme(MarkingBinary):
     auxiliary = 2
     saves = (Slot("mask", 1, output=True), Slot("other_mask", 2, output=True))
 
+    def small_marked(self, x: Any, y: Any) -> tuple[Any, ...] | None:
+        if type(y) is not np.ndarray or y.shape != x.shape or y.dtype is not x.dtype:
+            return None
+        out, less, greater = self.small(x, y, order="C"), np.less(x, y), np.greater(x, y)
+        marks = [np.packbits(np.logical_not(loses, loses)) for loses in (less, greater)]
+        return (out, *marks) if self.ufunc is np.maximum else (out, *marks[::-1])
+
     def kernel(self, k: Any, x: Any, y: Any, out: Any, *masks: Any) -> None:
         if masks:
             losing = ("not_less", "not_greater")
@@ -98,10 +105,17 @@ class Clamp(Marking):
         dtype = self._dtype(x._array, low, high)
         return self.applied(x if x._array.dtype == dtype else to_dtype(x, dtype), low, high)
 
+    def small_marked(self, x: Any, low: Any, high: Any) -> tuple[Any, ...]:
+        out = np.clip(x, low, high, order="C")
+        keep = np.less_equal(x, np.inf if high is None else high)
+        if low is not None:
+            np.logical_and(keep, np.greater_equal(x, low), keep)
+        return out, np.packbits(keep)
+
     def _dtype(self, x: Any, low: Any, high: Any) -> np.dtype[Any]:
         dtype = x.dtype
         for bound in (low, high):
-            if bound is not None:
+            if bound is not None and (dtype.kind != "f" or type(bound) not in (int, float)):
                 dtype = result_dtype(np.empty(1, dtype), bound)
         if dtype.kind == "c":
             raise NotImplementedError("clamp is not supported for complex types")

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec, broadcast_shapes, normalize_dim
-from .activation import gelu, relu, sigmoid, sigmoid_backward, silu, tanh, tanh_backward
+from ..whole import apply_alone
+from .activation import gelu, relu, sigmoid, sigmoid_backward, silu, small_sigmoid, tanh, tanh_backward
 from .activation_curves import hardswish, mish
 from .activation_lines import masked_slope
 from .elementwise import add, mul, square, sub
@@ -99,13 +100,20 @@ class Glu(Op):
     def __call__(self, x: Any, dim: int = -1) -> Any:
         if x._array.ndim == 0:
             raise RuntimeError("glu does not support 0-dimensional tensors")
-        return apply(self, x, normalize_dim("glu", dim, x._array.ndim))
+        dim = normalize_dim("glu", dim, x._array.ndim)
+        size = x._array.shape[dim]
+        if size % 2:
+            raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
+        return apply_alone(self, x, dim)
+
+    def small(self, x: Any, dim: int) -> Any:
+        first, second = _halves(x, dim)
+        gate = small_sigmoid(second, order="C")
+        return np.multiply(gate, first, gate)
 
     def infer(self, x: Any, dim: int) -> tuple[Spec, ...]:
         check_floating("glu", x.dtype)
         size = x.shape[dim]
-        if size % 2:
-            raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
         return (((*x.shape[:dim], size // 2, *x.shape[dim + 1 :]), x.dtype),)
 
     def kernel(self, k: Any, x: Any, dim: int, out: Any) -> None:
@@ -130,6 +138,18 @@ class GluBackward(Op):
 
     name = "glu_backward"
     inputs = 2
+
+    def small(self, grad: Any, x: Any, dim: int) -> Any:
+        first, second = _halves(x, dim)
+        by_x = np.empty(x.shape, x.dtype)
+        by_first, by_second = _halves(by_x, dim)
+        gate = small_sigmoid(second, order="C")
+        np.multiply(gate, grad, by_first)
+        slope = np.subtract(1, gate)
+        np.multiply(slope, gate, slope)
+        np.multiply(slope, grad, slope)
+        np.multiply(slope, first, by_second)
+        return by_x
 
     def infer(self, grad: Any, x: Any, dim: int) -> tuple[Spec, ...]:
         return ((x.shape, grad.dtype),)
@@ -215,6 +235,7 @@ class BiasRelu(_Biased):
     name = "bias_relu"
     auxiliary = 1
     saves = (Slot("mask", 1, output=True),)
+    flat = True
 
     def infer(self, x: Any, bias: Any, activation: str) -> tuple[Spec, ...]:
         return (*super().infer(x, bias, activation), (((x.size + 7) // 8,), np.dtype(np.uint8)))

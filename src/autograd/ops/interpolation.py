@@ -32,12 +32,14 @@ class AvgPool(Resample):
     """Means over windows at equal distances."""
 
     name = "avg_pool"
+    flat = True
 
 
 class AdaptiveAvgPool(Resample):
     """Means over a given number of windows."""
 
     name = "adaptive_avg_pool"
+    flat = True
 
 
 class Upsample(Resample):

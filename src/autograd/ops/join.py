@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ..dispatch import Op, apply
+from ..dispatch import Op
+from ..plain import apply_plain, small_result
 from ..record import Do, Spec, normalize_dim
 from ..variable import Variable
 from .cast import to_dtype
@@ -34,6 +35,15 @@ class Stack(Op):
                 )
         return (((*first.shape[:dim], len(arrays), *first.shape[dim:]), first.dtype),)
 
+    def small(self, *args: Any) -> Any:
+        *arrays, dim = args
+        out = small_result(*self.infer(*args))
+        if out is not None:
+            lead = (slice(None),) * dim
+            for number, array in enumerate(arrays):
+                out[(*lead, number)] = array
+        return out
+
     def kernel(self, k: Any, *args: Any) -> None:
         *arrays, dim, out = args
         for number, array in enumerate(arrays):
@@ -60,9 +70,9 @@ def stack(tensors: Any, dim: int = 0) -> Any:
     for number, tensor in enumerate(tensors):
         if not isinstance(tensor, Variable):
             raise TypeError(f"stack: expected a Tensor as element {number}, got {type(tensor).__name__}")
-    dtype = functools.reduce(promote, (tensor._array.dtype for tensor in tensors))
-    tensors = tuple(tensor if tensor._array.dtype == dtype else to_dtype(tensor, dtype) for tensor in tensors)
-    return apply(_stack_of(len(tensors)), *tensors, normalize_dim("stack", dim, tensors[0]._array.ndim + 1))
+    dtype = functools.reduce(promote, [tensor._array.dtype for tensor in tensors])
+    tensors = tuple([tensor if tensor._array.dtype == dtype else to_dtype(tensor, dtype) for tensor in tensors])
+    return apply_plain(_stack_of(len(tensors)), tensors, normalize_dim("stack", dim, tensors[0]._array.ndim + 1))
 
 
 @functools.lru_cache(maxsize=64)

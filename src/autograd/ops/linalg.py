@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dispatch import Op, apply
+from ...kernels import backend
+from ...memory import CPU, Device, events
+from ..dispatch import Op, cpu_pool
+from ..plain import apply_plain, small_result
 from ..record import Do, Slot, Spec, broadcast_shapes
 from .products import contraction
 from .promotion import promote
@@ -21,7 +24,19 @@ class Matmul(Op):
     saves = (Slot("self", 0, needed_for=(1,)), Slot("other", 1, needed_for=(0,)))
     complex_saved = "conjugated"
 
+    def __call__(self, x: Any, y: Any) -> Any:
+        return apply_plain(self, (x, y))
+
+    def small(self, x: Any, y: Any) -> Any:
+        out = small_result(*self.infer(x, y))
+        if out is not None:
+            backend("cpu").matmul(x, y, out)
+        return out
+
     def infer(self, x: Any, y: Any) -> tuple[Spec, ...]:
+        if x.ndim == y.ndim > 1 and x.shape[:-2] == y.shape[:-2] and x.shape[-1] == y.shape[-2]:
+            if x.dtype is y.dtype and x.dtype.kind == "f":  # the usual case, of which nothing else is asked
+                return (((*x.shape[:-1], y.shape[-1]), x.dtype),)
         if x.ndim == 0 or y.ndim == 0:
             raise RuntimeError("matmul: both arguments need to be at least 1-dimensional, got a 0-dimensional one")
         if x.dtype != y.dtype:
@@ -96,9 +111,19 @@ class Linear(Op):
     complex_saved = "conjugated"
 
     def __call__(self, x: Any, weight: Any, bias: Any = None) -> Any:
-        return apply(self, x, weight, bias)
+        return apply_plain(self, (x, weight, bias))
+
+    def small(self, x: Any, weight: Any, bias: Any) -> Any:
+        out = small_result(*self.infer(x, weight, bias))
+        if out is not None:
+            self.kernel(backend("cpu"), x, weight, bias, out)
+        return out
 
     def infer(self, x: Any, weight: Any, bias: Any) -> tuple[Spec, ...]:
+        dtype = x.dtype
+        if x.ndim and weight.ndim == 2 and x.shape[-1] == weight.shape[1] and dtype is weight.dtype:
+            if dtype.kind == "f" and (bias is None or (bias.dtype is dtype and bias.shape == weight.shape[:1])):
+                return (((*x.shape[:-1], weight.shape[0]), dtype),)  # the usual case
         if weight.ndim != 2 or x.ndim < 1 or x.shape[-1] != weight.shape[1]:
             raise RuntimeError(
                 f"linear: mat1 and mat2 shapes cannot be multiplied: input {list(x.shape)}, weight"
@@ -117,8 +142,10 @@ class Linear(Op):
         return (((*x.shape[:-1], weight.shape[0]), x.dtype),)
 
     def kernel(self, k: Any, x: Any, weight: Any, bias: Any, out: Any) -> None:
-        rows = out.reshape(-1, weight.shape[0]) if out.size else out.reshape(0, weight.shape[0])
-        k.linear(x.reshape(rows.shape[0], weight.shape[1]), weight, bias, rows)
+        if x.ndim != 2:
+            out = out.reshape(-1, weight.shape[0]) if out.size else out.reshape(0, weight.shape[0])
+            x = x.reshape(out.shape[0], weight.shape[1])
+        k.linear(x, weight, bias, out)
 
     def workspace(self, x: Any, weight: Any, bias: Any) -> int:
         """A strided input is copied before the product."""
@@ -128,8 +155,9 @@ class Linear(Op):
         return x.shape
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        results = do(linear_backward, grads[0], *saved, node.op_attrs, node.needs_grad)
-        return tuple(result if needed else None for result, needed in zip(results, node.needs_grad, strict=True))
+        needs_x, needs_weight, needs_bias = needs = node.needs_grad
+        by_x, by_weight, by_bias = do(linear_backward, grads[0], *saved, node.op_attrs, needs)
+        return by_x if needs_x else None, by_weight if needs_weight else None, by_bias if needs_bias else None
 
     def formula(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, weight = saved
@@ -154,14 +182,26 @@ class LinearBackward(Op):
 
     def infer(self, grad: Any, x: Any, weight: Any, shape: tuple[int, ...], needs: Any) -> tuple[Spec, ...]:
         shapes = (shape, (grad.shape[-1], shape[-1]), grad.shape[-1:])
-        return tuple((s if needed else (0,), grad.dtype) for s, needed in zip(shapes, needs, strict=True))
+        return tuple([(s if needed else (0,), grad.dtype) for s, needed in zip(shapes, needs, strict=True)])
+
+    def run_arrays(self, device: Device, *args: Any) -> Any:
+        """The same, without asking for arrays that nobody needs."""
+        if device is not CPU or events.observers:
+            return super().run_arrays(device, *args)
+        grad, x, weight, shape, needs = args
+        pairs, take = zip(self.infer(*args), needs, strict=True), cpu_pool().lease_or_adopt
+        outs = [take(*spec, "temporary")[0] if needed else None for spec, needed in pairs]
+        self.kernel(backend("cpu"), grad, x, weight, shape, needs, *outs)
+        return outs
 
     def kernel(self, k: Any, grad: Any, x: Any, weight: Any, shape: tuple[int, ...], needs: Any, *outs: Any) -> None:
-        rows = math.prod(shape[:-1])
-        grad_x, grad_w, grad_b = (out if needed else None for out, needed in zip(outs, needs, strict=True))
-        flat_x = None if grad_x is None else grad_x.reshape(rows, shape[-1])
-        inputs = None if x is None else x.reshape(rows, shape[-1])
-        k.linear_backward(grad.reshape(rows, grad.shape[-1]), inputs, weight, flat_x, grad_w, grad_b)
+        grad_x, grad_w, grad_b = [out if needed else None for out, needed in zip(outs, needs, strict=True)]
+        if len(shape) != 2:
+            rows = math.prod(shape[:-1])
+            grad = grad.reshape(rows, grad.shape[-1])
+            x = None if x is None else x.reshape(rows, shape[-1])
+            grad_x = None if grad_x is None else grad_x.reshape(rows, shape[-1])
+        k.linear_backward(grad, x, weight, grad_x, grad_w, grad_b)
 
 
 matmul = Matmul()

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...kernels.index_range import all_in_range
 from ...memory import CPU
-from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
+from ..whole import FewOp, apply_together
 from .cast import constant, copy_array_to, to_dtype
 from .elementwise import add, mul, neg, square, where
 from .promotion import check_floating
@@ -71,7 +71,7 @@ def exact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return FLOAT32 if dtype.itemsize < 4 else dtype
 
 
-class CrossEntropy(Op):
+class CrossEntropy(FewOp):
     """The loss of each row of logits, (N, C), or place, (N, C, L); the logits and one number a row are saved.
 
     Called with logits, class numbers, weights of the classes (or None), the number of rows to leave out, the share of
@@ -94,7 +94,7 @@ class CrossEntropy(Op):
         scale: float | None = None,
     ) -> Any:
         weight = class_weight(self.name, weight, logits)
-        return apply(self, logits, targets, weight, ignore_index, float(label_smoothing), scale)
+        return apply_together(self, logits, targets, weight, ignore_index, float(label_smoothing), scale)
 
     def infer(
         self,
@@ -113,6 +113,8 @@ class CrossEntropy(Op):
         return (losses, lse) if scale is None else (((), logits.dtype), lse, losses)
 
     def kernel(self, k: Any, logits: Any, targets: Any, weight: Any, *rest: Any) -> None:
+        if self.fills((logits, targets, weight, *rest[:3]), rest[3:]):
+            return
         ignore_index, label_smoothing, scale, out, lse, *rows = rest
         losses = rows[0] if rows else out
         options = {"weight": weight, "ignore_index": ignore_index, "label_smoothing": label_smoothing}
@@ -120,6 +122,19 @@ class CrossEntropy(Op):
             k.cross_entropy(*arrays, **options)
         if scale is not None:
             reduced_rows(k, losses, scale, out)
+
+    def small_marked(
+        self, logits: Any, targets: Any, weight: Any, ignore_index: int, label_smoothing: float, scale: float | None
+    ) -> tuple[Any, ...] | None:
+        if not _is_plain(logits, targets, weight, ignore_index, label_smoothing):
+            return None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            lse = np.maximum.reduce(logits, axis=1)
+            work = np.subtract(logits, lse[:, None])
+            total = np.add.reduce(np.exp(work, work), axis=1)
+            lse += np.log(total, total)
+            losses = lse - logits[np.arange(len(targets)), targets]
+        return with_sum(losses, scale, lse)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return do(cross_entropy_backward, grads[0], *saved, *node.op_attrs), None, None
@@ -133,6 +148,21 @@ class CrossEntropy(Op):
             return losses if scale is None else mul(sum(losses, (), False), scale)
 
         return (*differentiated(compose, (logits,), node.needs_grad[:1], grads[0]), None, None)
+
+
+def _is_plain(logits: Any, targets: Any, weight: Any, ignore_index: int, label_smoothing: float) -> bool:
+    """Whether there is nothing but logits of rows and their targets."""
+    return weight is None and not label_smoothing and logits.ndim == 2 and not np.count_nonzero(targets == ignore_index)
+
+
+def with_sum(losses: Any, scale: float | None, *others: Any) -> tuple[Any, ...]:
+    """What an op gives for few losses: these and others, or with a scale their scaled sum before that."""
+    if scale is None:
+        return losses, *others
+    total = np.empty((), losses.dtype)
+    np.add.reduce(losses, axis=None, out=total)
+    total *= scale
+    return total, *others, losses
 
 
 def reduced_rows(k: Any, losses: Any, scale: float, out: Any) -> None:
@@ -184,22 +214,25 @@ def counted_weight(targets: Any, weight: Any, ignore_index: int) -> float:
     array = targets._array
     counted = array != ignore_index
     if weight is None:
-        return float(counted.sum())
+        return float(np.count_nonzero(counted))
     return float(weight._array[array[counted]].astype(np.float64).sum())
 
 
-class CrossEntropyBackward(Op):
+class CrossEntropyBackward(FewOp):
     """The fused gradient of the logits."""
 
     name = "cross_entropy_backward"
     inputs = 5
     auxiliary = 1
+    decisive = 1
 
     def infer(self, grad: Any, logits: Any, targets: Any, weight: Any, lse: Any, *attrs: Any) -> tuple[Spec, ...]:
         whole = logits.shape, logits.dtype
         return (whole,) if attrs[2] is None else (whole, (lse.shape, grad.dtype))
 
     def kernel(self, k: Any, grad: Any, logits: Any, targets: Any, weight: Any, lse: Any, *rest: Any) -> None:
+        if self.fills((grad, logits, targets, weight, lse, *rest[:3]), rest[3:]):
+            return
         ignore_index, label_smoothing, scale, out, *rows = rest
         if scale is not None:
             k.multiply(grad, scale, rows[0])
@@ -211,6 +244,20 @@ class CrossEntropyBackward(Op):
         for number in range(len(logits)):
             arrays = (grad[number], logits[number].swapaxes(0, 1), targets[number], lse[number])
             k.cross_entropy_backward(*arrays, out[number].swapaxes(0, 1), **options)
+
+    def small_marked(
+        self, grad: Any, logits: Any, targets: Any, weight: Any, lse: Any, *attrs: Any
+    ) -> tuple[Any, ...] | None:
+        ignore_index, label_smoothing, scale = attrs
+        if not _is_plain(logits, targets, weight, ignore_index, label_smoothing):
+            return None
+        with np.errstate(invalid="ignore"):
+            out = np.subtract(logits, lse[:, None], order="C")
+            np.exp(out, out)
+            factor = grad[:, None] if scale is None else grad * scale
+            np.multiply(out, factor, out)
+            out[np.arange(len(targets)), targets] -= grad if scale is None else factor
+        return (out,) if scale is None else (out, None)
 
 
 cross_entropy = CrossEntropy()

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...saved_tensors.state import current
-from ..dispatch import Op, apply, execute
+from ..dispatch import Op, execute
 from ..record import Do, Record, Slot, Spec
 from ..variable import Variable
-from ..whole import apply_alone
+from ..whole import apply_alone, apply_together
 from .pointwise import Binary, number
 
 
@@ -64,10 +64,10 @@ class Marking(Op):
         """Run it, with marks if a gradient may be asked for."""
         state = current()
         recorded = state.grad_enabled and not state.inference
-        recorded = recorded and any(isinstance(value, Variable) and value._requires_grad for value in args)
         if self.inputs == 1:
-            return apply_alone(self if recorded else self.unmarked, *args)
-        return apply(self if recorded else self.unmarked, *args)
+            return apply_alone(self if recorded and args[0]._requires_grad else self.unmarked, *args)
+        recorded = recorded and any(isinstance(value, Variable) and value._requires_grad for value in args)
+        return apply_together(self if recorded else self.unmarked, *args)
 
     def run_arrays(self, device: Any, *args: Any) -> Any:
         return execute(self.unmarked, device, list(args), "temporary")[0][0]
@@ -123,6 +123,12 @@ class ShareMarked(Op):
     name = "share_marked"
     inputs = 3
     saves = (Slot("mask", 1), Slot("other_mask", 2))
+
+    def small(self, x: Any, bits: Any, other_bits: Any) -> Any:
+        shared, both = keep_by_bits(x, bits), np.bitwise_and(bits, other_bits)
+        if both.any():
+            np.multiply(shared, 0.5, shared, where=bools_of(both, x))
+        return shared
 
     def infer(self, x: Any, mask: Any, other_mask: Any) -> tuple[Spec, ...]:
         return ((x.shape, x.dtype),)

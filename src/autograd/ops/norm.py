@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
+from ..whole import FewOp, apply_together
 from .elementwise import add, mul, rsqrt, square, sub
 from .norm_formula import affine_gradients
+from .norm_small import norm_of_rows, norm_of_rows_backward
 from .promotion import check_floating
 from .reduce import mean
 from .sum_to import sum_to
@@ -28,7 +29,7 @@ def _check_shapes(name: str, x: Any, shape: tuple[int, ...], **numbers: Any) -> 
             )
 
 
-class LayerNorm(Op):
+class LayerNorm(FewOp):
     """Zero mean and unit variance over the last dimensions; two numbers a row are saved besides the input.
 
     Source: Ba, Kiros and Hinton, Layer Normalization, 2016.
@@ -46,7 +47,7 @@ class LayerNorm(Op):
     )
 
     def __call__(self, x: Any, shape: tuple[int, ...], weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-        return apply(self, x, weight, bias, tuple(shape), float(eps))
+        return apply_together(self, x, weight, bias, tuple(shape), float(eps))
 
     def infer(self, x: Any, weight: Any, bias: Any, shape: tuple[int, ...], eps: float) -> tuple[Spec, ...]:
         check_floating("layer_norm", x.dtype)
@@ -57,9 +58,14 @@ class LayerNorm(Op):
     def kernel(
         self, k: Any, x: Any, weight: Any, bias: Any, shape: Any, eps: float, out: Any, mu: Any, rstd: Any
     ) -> None:
+        if self.fills((x, weight, bias, shape, eps), (out, mu, rstd)):
+            return
         width = math.prod(shape)
         flat = [None if array is None else array.reshape(width) for array in (weight, bias)]
         k.layer_norm(_rows(x, mu, width), *flat, _rows(out, mu, width), mu, rstd, eps=eps)
+
+    def small_marked(self, x: Any, weight: Any, bias: Any, shape: tuple[int, ...], eps: float) -> tuple[Any, ...]:
+        return norm_of_rows(x, math.prod(shape), weight, bias, eps, True)
 
     def workspace(self, x: Any, *rest: Any) -> int:
         """A strided input is copied first."""
@@ -99,7 +105,7 @@ def _by_bias(do: Do, node: Any, grad: Any) -> Any:
     return do(sum_to, grad, node.op_attrs[0])
 
 
-class LayerNormBackward(Op):
+class LayerNormBackward(FewOp):
     """The fused gradient; results that are not needed are empty."""
 
     name = "native_layer_norm_backward"
@@ -117,11 +123,18 @@ class LayerNormBackward(Op):
     def kernel(
         self, k: Any, grad: Any, x: Any, weight: Any, mu: Any, rstd: Any, shape: Any, needs: Any, *outs: Any
     ) -> None:
+        if self.fills((grad, x, weight, mu, rstd, shape, needs), outs):
+            return
         width = math.prod(shape)
         by_x = _rows(outs[0], mu, width) if needs[0] else None
         by_numbers = [out.reshape(width) if needed else None for out, needed in zip(outs[1:], needs[1:], strict=True)]
         flat = None if weight is None else weight.reshape(width)
         k.layer_norm_backward(_rows(grad, mu, width), _rows(x, mu, width), flat, mu, rstd, by_x, *by_numbers)
+
+    def small_marked(
+        self, grad: Any, x: Any, weight: Any, mu: Any, rstd: Any, shape: Any, needs: Any
+    ) -> tuple[Any, ...]:
+        return norm_of_rows_backward(grad, x, weight, mu, rstd, shape, needs)
 
 
 class NativeLayerNorm(LayerNorm):
@@ -131,7 +144,7 @@ class NativeLayerNorm(LayerNorm):
     auxiliary = 0
 
 
-class RmsNorm(Op):
+class RmsNorm(FewOp):
     """Unit mean square over the last dimensions, then a scale; a number a row is saved besides the input.
 
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, 2019.
@@ -147,7 +160,7 @@ class RmsNorm(Op):
     )
 
     def __call__(self, x: Any, shape: tuple[int, ...], weight: Any, eps: float) -> Any:
-        return apply(self, x, weight, tuple(shape), float(eps))
+        return apply_together(self, x, weight, tuple(shape), float(eps))
 
     def infer(self, x: Any, weight: Any, shape: tuple[int, ...], eps: float) -> tuple[Spec, ...]:
         check_floating("rms_norm", x.dtype)
@@ -155,9 +168,15 @@ class RmsNorm(Op):
         return (x.shape, x.dtype), ((math.prod(x.shape[: -len(shape)]),), x.dtype)
 
     def kernel(self, k: Any, x: Any, weight: Any, shape: Any, eps: float, out: Any, rstd: Any) -> None:
+        if self.fills((x, weight, shape, eps), (out, rstd)):
+            return
         width = math.prod(shape)
         flat = None if weight is None else weight.reshape(width)
         k.rms_norm(_rows(x, rstd, width), flat, _rows(out, rstd, width), rstd, eps=eps)
+
+    def small_marked(self, x: Any, weight: Any, shape: tuple[int, ...], eps: float) -> tuple[Any, ...]:
+        out, _, rstd = norm_of_rows(x, math.prod(shape), weight, None, eps, False)
+        return out, rstd
 
     def workspace(self, x: Any, *rest: Any) -> int:
         """A strided input is copied first."""
@@ -184,7 +203,7 @@ class RmsNorm(Op):
         return affine_gradients(do, normal, saved[:2], needs, grads[0], _as_it_is, total)[:2]
 
 
-class RmsNormBackward(Op):
+class RmsNormBackward(FewOp):
     """The fused gradient; results that are not needed are empty."""
 
     name = "rms_norm_backward"
@@ -201,6 +220,8 @@ class RmsNormBackward(Op):
     def kernel(
         self, k: Any, grad: Any, x: Any, weight: Any, rstd: Any, shape: Any, needs: Any, by_x: Any, by_weight: Any
     ) -> None:
+        if self.fills((grad, x, weight, rstd, shape, needs), (by_x, by_weight)):
+            return
         width = math.prod(shape)
         flat = None if weight is None else weight.reshape(width)
         k.rms_norm_backward(
@@ -211,6 +232,9 @@ class RmsNormBackward(Op):
             _rows(by_x, rstd, width) if needs[0] else None,
             by_weight.reshape(width) if needs[1] else None,
         )
+
+    def small_marked(self, grad: Any, x: Any, weight: Any, rstd: Any, shape: Any, needs: Any) -> tuple[Any, ...]:
+        return norm_of_rows_backward(grad, x, weight, None, rstd, shape, (*needs, False))[:2]
 
 
 def _rows(x: Any, numbers: Any, width: int) -> Any:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dispatch import Op, apply
+import numpy as np
+
+from ..dispatch import apply
 from ..record import Do, Slot, Spec
+from ..whole import FewOp, apply_together
 from .elementwise import add, mul, rsqrt, square, sub
 from .norm_formula import affine_gradients
+from .norm_small import norm_of_sets, norm_of_sets_backward
 from .promotion import check_floating
 from .reduce import mean
 from .reduce import sum as sum_over
@@ -34,12 +38,17 @@ def _flat(x: Any) -> Any:
     return x.reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
 
 
+def _sets(x: Any) -> tuple[int, ...]:
+    """The shape (samples, channels, 1, places) of what batch norm normalises."""
+    return x.shape[0], x.shape[1], 1, math.prod(x.shape[2:])
+
+
 def _copied(x: Any) -> int:
     """Bytes of the copy that is made of a strided input."""
     return 0 if x.flags.c_contiguous else int(x.nbytes)
 
 
-class _ChannelNorm(Op):
+class _ChannelNorm(FewOp):
     """What the two batch norms share: three results, of which mean and variance have no gradient."""
 
     outputs = 3
@@ -102,9 +111,15 @@ class BatchNorm(_ChannelNorm):
     saves = (Slot("input", 0, needed_for=(0, 1)), Slot("weight", 1, needed_for=(0,)), _MEAN, _VARIANCE)
 
     def __call__(self, x: Any, weight: Any, bias: Any, eps: float) -> Any:
-        return apply(self, x, weight, bias, float(eps))
+        return apply_together(self, x, weight, bias, float(eps))
+
+    def small_marked(self, x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, ...]:
+        weight, bias = (numbers if numbers is None else numbers[:, None] for numbers in (weight, bias))
+        return norm_of_sets(x, _sets(x), weight, bias, x.shape[1:2], eps)
 
     def kernel(self, k: Any, x: Any, weight: Any, bias: Any, eps: float, out: Any, mu: Any, variance: Any) -> None:
+        if self.fills((x, weight, bias, eps), (out, mu, variance)):
+            return
         k.batch_norm(_flat(x), weight, bias, _flat(out), mu, variance, eps=eps, given=False)
 
 
@@ -135,7 +150,7 @@ class BatchNormGiven(_ChannelNorm):
         k.batch_norm(_flat(x), weight, bias, _flat(out), *kept, eps=eps, given=True)
 
 
-class BatchNormBackward(Op):
+class BatchNormBackward(FewOp):
     """The fused gradients of both; results that are not needed are empty."""
 
     name = "native_batch_norm_backward"
@@ -164,17 +179,27 @@ class BatchNormBackward(Op):
         given: bool,
         *outs: Any,
     ) -> None:
+        if self.fills((grad, x, weight, mu, variance, eps, needs, given), outs):
+            return
         by_x, by_weight, by_bias = [out if needed else None for out, needed in zip(outs, needs, strict=True)]
         rows, by_rows = None if x is None else _flat(x), None if by_x is None else _flat(by_x)
         k.batch_norm_backward(
             _flat(grad), rows, weight, mu, variance, by_rows, by_weight, by_bias, eps=eps, given=given
         )
 
+    def small_marked(
+        self, grad: Any, x: Any, weight: Any, mu: Any, variance: Any, eps: float, needs: Any, given: bool
+    ) -> tuple[Any, ...] | None:
+        if given:
+            return None
+        weight = None if weight is None else weight[:, None]
+        return norm_of_sets_backward(grad, x, _sets(grad), weight, mu, variance, eps, needs)
+
 
 # -- groups of channels ------------------------------------------------------------------------------------------------
 
 
-class GroupNorm(Op):
+class GroupNorm(FewOp):
     """Zero mean and unit variance of each group of channels of each sample, then a scale and a shift a channel.
 
     Source: Wu and He, Group Normalization, 2018; with a group a channel Ulyanov, Vedaldi and Lempitsky, Instance
@@ -187,7 +212,7 @@ class GroupNorm(Op):
     saves = (Slot("input", 0, needed_for=(0, 1)), Slot("weight", 1, needed_for=(0,)), _MEAN, _VARIANCE)
 
     def __call__(self, x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
-        return apply(self, x, weight, bias, int(groups), float(eps))
+        return apply_together(self, x, weight, bias, int(groups), float(eps))
 
     def infer(self, x: Any, weight: Any, bias: Any, groups: int, eps: float) -> tuple[Spec, ...]:
         check_floating("group_norm", x.dtype)
@@ -205,8 +230,14 @@ class GroupNorm(Op):
     def kernel(
         self, k: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float, out: Any, mu: Any, variance: Any
     ) -> None:
+        if self.fills((x, weight, bias, groups, eps), (out, mu, variance)):
+            return
         parts = [_parted(array, groups) for array in (weight, bias)]
         k.group_norm(_grouped(x, groups), *parts, _grouped(out, groups), mu, variance, eps=eps)
+
+    def small_marked(self, x: Any, weight: Any, bias: Any, groups: int, eps: float) -> tuple[Any, ...]:
+        weight, bias = (_for_groups(numbers, len(x), groups) for numbers in (weight, bias))
+        return norm_of_sets(x, _groups_as_sets(x, groups), weight, bias, (len(x), groups), eps)
 
     def workspace(self, x: Any, *rest: Any) -> int:
         return _copied(x)
@@ -246,7 +277,19 @@ def _parted(numbers: Any, groups: int) -> Any:
     return None if numbers is None else numbers.reshape(groups, len(numbers) // groups)
 
 
-class GroupNormBackward(Op):
+def _groups_as_sets(x: Any, groups: int) -> tuple[int, ...]:
+    """The shape (1, groups of all samples, channels of a group, places) of what group norm normalises."""
+    return 1, len(x) * groups, x.shape[1] // groups, math.prod(x.shape[2:])
+
+
+def _for_groups(numbers: Any, samples: int, groups: int) -> Any:
+    """Numbers of the channels for the groups of all samples, (groups of all samples, channels of a group)."""
+    if numbers is None:
+        return None
+    return np.broadcast_to(numbers, (samples, len(numbers))).reshape(samples * groups, -1)
+
+
+class GroupNormBackward(FewOp):
     """The fused gradients; results that are not needed are empty."""
 
     name = "native_group_norm_backward"
@@ -275,10 +318,18 @@ class GroupNormBackward(Op):
         needs: Any,
         *outs: Any,
     ) -> None:
+        if self.fills((grad, x, weight, mu, variance, groups, eps, needs), outs):
+            return
         by_x = _grouped(outs[0], groups) if needs[0] else None
         by_numbers = [_parted(out, groups) if needed else None for out, needed in zip(outs[1:], needs[1:], strict=True)]
         rows = [None if array is None else _grouped(array, groups) for array in (grad, x)]
         k.group_norm_backward(*rows, _parted(weight, groups), mu, variance, by_x, *by_numbers, eps=eps)
+
+    def small_marked(
+        self, grad: Any, x: Any, weight: Any, mu: Any, variance: Any, groups: int, eps: float, needs: Any
+    ) -> tuple[Any, ...]:
+        sets, weight = _groups_as_sets(grad, groups), _for_groups(weight, len(grad), groups)
+        return norm_of_sets_backward(grad, x, sets, weight, mu, variance, eps, needs)
 
 
 batch_norm = BatchNorm()

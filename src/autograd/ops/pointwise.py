@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...memory import CPU, Device
-from ..dispatch import SCALARS, Op, apply, small_binary, small_unary
+from ..dispatch import FLOAT32, FLOAT64, SCALARS, Op, apply, small_binary, small_unary
 from ..protocols import constant
 from ..record import Do, Slot, Spec, broadcast_shapes
 from ..variable import Variable
@@ -99,6 +99,9 @@ class Binary(WholeOp):
         return tuple(to_dtype(v, dtype) if isinstance(v, Variable) and v._array.dtype != dtype else v for v in (x, y))
 
     def _dtype(self, x: Any, y: Any) -> np.dtype[Any]:
+        for plain in (FLOAT32, FLOAT64):
+            if getattr(x, "dtype", None) is plain and getattr(y, "dtype", None) is plain:
+                return plain  # type: ignore[no-any-return]
         for value in (x, y):
             if not hasattr(value, "dtype") and not isinstance(value, SCALARS):
                 raise TypeError(f"{self.name}: expected Tensors or numbers, got {type(value).__name__}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dispatch import Op, apply
+from ..dispatch import Op
 from ..record import Do, Slot, Spec
-from ..variable import Variable
+from ..whole import apply_together
 from .activation import sigmoid
 from .cast import to_dtype
 from .elementwise import abs as absolute
@@ -44,15 +44,16 @@ class PointwiseLoss(Op):
         reduction: str = "mean",
     ) -> Any:
         for name, value in (("weight", weight), ("pos_weight", pos_weight)):
-            if isinstance(value, Variable) and value._requires_grad:
+            if value is not None and value._requires_grad:
                 raise RuntimeError(
                     f"The function '{self.name}' is not differentiable with respect to argument {name!r}. This input"
                     " cannot have requires_grad True; detach() it."
                 )
-        dtype = result_dtype(x._array, target._array)
         given = [x, target, weight, pos_weight]
-        met = [t if t is None or t._array.dtype == dtype else to_dtype(t, dtype) for t in given]
-        return apply(self, *met, float(parameter), reduction)
+        if x._array.dtype != target._array.dtype or weight is not None or pos_weight is not None:
+            dtype = result_dtype(x._array, target._array)
+            given = [t if t is None or t._array.dtype == dtype else to_dtype(t, dtype) for t in given]
+        return apply_together(self, *given, float(parameter), reduction)
 
     def infer(self, x: Any, target: Any, weight: Any, pos_weight: Any, parameter: float, reduction: str) -> Any:
         check_floating(self.name, x.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ Numbers: TypeAlias = tuple[int, ...]
 _INT64 = np.dtype(np.int64)
 
 
+@functools.lru_cache(maxsize=128)
 def _unsigned(count: int) -> np.dtype[Any]:
     """The smallest unsigned integer type that has ``count`` numbers."""
     return np.dtype(np.min_scalar_type(max(count - 1, 0)))
@@ -30,6 +32,7 @@ class MaxPool(Op):
     name = "max_pool"
     outputs = 2
     saves = (Slot("result1", 1, output=True),)
+    flat = True
 
     def infer(self, x: Any, count: Numbers, kernel: Numbers, *rest: Any) -> tuple[Spec, ...]:
         shape = (*x.shape[: len(x.shape) - len(count)], *count)
@@ -99,6 +102,7 @@ class _Numbered(Op):
 
     outputs = 2
     saves = (Slot("result1", 1, output=True),)
+    flat = True
 
     def results(self, x: Any, count: Numbers) -> tuple[Spec, ...]:
         """The specs of values and numbers."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from ...kernels import backend
 from ..dispatch import Op
+from ..plain import apply_plain, small_result
 from ..record import Do, Slot, Spec, broadcast_shapes
 from .elementwise import mul
 from .promotion import promote
@@ -25,6 +27,15 @@ class Contraction(Op):
     inputs = 2
     saves = (Slot("self", 0, needed_for=(1,)), Slot("other", 1, needed_for=(0,)))
     complex_saved = "conjugated"
+
+    def __call__(self, x: Any, y: Any, left: Labels, right: Labels, result: Labels) -> Any:
+        return apply_plain(self, (x, y), left, right, result)
+
+    def small(self, x: Any, y: Any, left: Labels, right: Labels, result: Labels) -> Any:
+        out = small_result(*self.infer(x, y, left, right, result))
+        if out is not None:
+            backend("cpu").contract(x, y, out, left=left, right=right, result=result)
+        return out
 
     def infer(self, x: Any, y: Any, left: Labels, right: Labels, result: Labels) -> tuple[Spec, ...]:
         return ((_contracted("einsum", x, y, left, right, result), x.dtype),)
@@ -49,7 +60,7 @@ def _contracted(name: str, x: Any, y: Any, left: Labels, right: Labels, result: 
                 f"{name}: shapes {list(x.shape)} and {list(y.shape)} do not fit: an axis has size {sizes[label]} in one"
                 f" and {size} in the other"
             )
-    return tuple(sizes[label] for label in result)
+    return tuple([sizes[label] for label in result])
 
 
 def _by_operands(do: Do, needs: Any, saved: tuple[Any, ...], grad: Any, labels: tuple[Labels, ...]) -> tuple[Any, Any]:

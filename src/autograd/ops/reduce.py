@@ -32,11 +32,10 @@ def normalize_dims(name: str, dims: Dims, ndim: int) -> tuple[int, ...]:
     """
     if dims is None or (not isinstance(dims, int) and not len(dims)):
         return tuple(range(ndim))
+    given = (dims,) if isinstance(dims, int) else dims
+    found = tuple(sorted([normalize_dim(name, dim, ndim) for dim in given]))
     if ndim == 0:
-        for dim in (dims,) if isinstance(dims, int) else dims:
-            normalize_dim(name, dim, ndim)
         return ()
-    found = tuple(sorted(normalize_dim(name, dim, ndim) for dim in ((dims,) if isinstance(dims, int) else dims)))
     if len(set(found)) != len(found):
         raise RuntimeError(f"{name}: dim {dims} names a dimension twice")
     return found
@@ -45,8 +44,8 @@ def normalize_dims(name: str, dims: Dims, ndim: int) -> tuple[int, ...]:
 def reduced_shape(shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
     """The shape after a reduction."""
     if keepdim:
-        return tuple(1 if d in dims else size for d, size in enumerate(shape))
-    return tuple(size for d, size in enumerate(shape) if d not in dims)
+        return tuple([1 if d in dims else size for d, size in enumerate(shape)])
+    return tuple([size for d, size in enumerate(shape) if d not in dims])
 
 
 class Reduction(Op):
@@ -64,7 +63,9 @@ class Reduction(Op):
     def spread(self, do: Do, node: Any, value: Any) -> Any:
         """A reduced value as a view of the shape before the reduction."""
         shape, dims = node.op_attrs[:2]
-        return do(expand, do(reshape, value, reduced_shape(shape, dims, True)), shape)
+        if dims and dims[-1] != len(dims) - 1:  # else the sizes that are missing come first, where `expand` adds them
+            value = do(reshape, value, reduced_shape(shape, dims, True))
+        return do(expand, value, shape)
 
 
 class _Addition(Reduction):
@@ -86,7 +87,9 @@ class _Addition(Reduction):
         """The sum of a small array, half precision by way of float32."""
         wide = np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind == "f" else dtype
         result = np.asarray(_add_up(x, axis=dims, keepdims=keepdim, dtype=wide))
-        return result if wide is dtype else result.astype(dtype)
+        if wide is not dtype:
+            return result.astype(dtype, order="C")
+        return result if result.flags.c_contiguous else result.copy()  # NumPy keeps the order of the axes of ``x``
 
     def cast(self, do: Do, node: Any, grad: Any) -> Any:
         """The gradient in the input's dtype."""
@@ -197,7 +200,7 @@ class _Extreme(SharesEqually):
     def small_marked(self, x: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[Any, ...]:
         result = np.asarray(self.ufunc.reduce(x, axis=dims, keepdims=True))
         same = np.equal(x, result)
-        if np.isnan(result).any():
+        if np.count_nonzero(np.isnan(result)):
             np.logical_or(same, np.isnan(x), same)
         count = np.asarray(np.add.reduce(same, axis=dims, keepdims=True, dtype=x.dtype))
         shape = reduced_shape(x.shape, dims, keepdim)

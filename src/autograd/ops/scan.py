@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...memory import META
-from ..dispatch import Op, apply
+from ..dispatch import Op
 from ..record import Do, Slot, Spec, normalize_dim
 from ..whole import apply_alone
 from .along import add_along, index_dtype
@@ -68,7 +68,7 @@ class CumProd(Op):
     def __call__(self, x: Any, dim: int, dtype: Any = None) -> Any:
         dim = normalize_dim(self.name, dim, x._array.ndim)
         wanted = _wanted(x._array, None if dtype is None else np.dtype(dtype))
-        return apply(self, x if x._array.dtype == wanted else to_dtype(x, wanted), dim)
+        return apply_alone(self, x if x._array.dtype == wanted else to_dtype(x, wanted), dim)
 
     def infer(self, x: Any, dim: int) -> tuple[Spec, ...]:
         return ((x.shape, x.dtype),)
@@ -115,7 +115,7 @@ class _CumExtreme(Op):
     saves = (Slot("indices", 2, output=True),)
 
     def __call__(self, x: Any, dim: int) -> Any:
-        return apply(self, x, normalize_dim(self.name, dim, x._array.ndim))
+        return apply_alone(self, x, normalize_dim(self.name, dim, x._array.ndim))
 
     def infer(self, x: Any, dim: int) -> tuple[Spec, ...]:
         size = x.shape[dim] if x.shape else 1
@@ -148,7 +148,7 @@ class LogCumSumExp(Op):
     saves = (_SELF, _RESULT)
 
     def __call__(self, x: Any, dim: int, reverse: bool = False) -> Any:
-        return apply(self, x, normalize_dim(self.name, dim, x._array.ndim), reverse)
+        return apply_alone(self, x, normalize_dim(self.name, dim, x._array.ndim), reverse)
 
     def infer(self, x: Any, dim: int, reverse: bool) -> tuple[Spec, ...]:
         if x.dtype.kind == "c":
@@ -182,7 +182,7 @@ class Prod(Op):
     def __call__(self, x: Any, dim: int | None = None, keepdim: bool = False, dtype: Any = None) -> Any:
         wanted = _wanted(x._array, None if dtype is None else np.dtype(dtype))
         x = x if x._array.dtype == wanted else to_dtype(x, wanted)
-        return apply(self, x, None if dim is None else normalize_dim(self.name, dim, x._array.ndim), keepdim)
+        return apply_alone(self, x, None if dim is None else normalize_dim(self.name, dim, x._array.ndim), keepdim)
 
     def infer(self, x: Any, dim: int | None, keepdim: bool) -> tuple[Spec, ...]:
         dims = tuple(range(x.ndim)) if dim is None else (dim,)

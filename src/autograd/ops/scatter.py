@@ -16,7 +16,9 @@ from ...kernels.index_range import all_in_range
 from ...memory import META
 from ..dispatch import Op
 from ..record import Do, Slot, Spec
+from ..whole import FewOp, apply_together
 from .elementwise import add, div, eq, mul, sub, where
+from .few_rows import add_elements, add_rows, elements_at, or_none, rows_at, sums_of_elements, sums_of_rows
 from .promotion import is_floating
 from .reduce import sum as sum_of
 from .shape import zeros_of
@@ -33,12 +35,18 @@ def check_numbers(name: str, index: Any, size: int, dim: int, error: type[Except
         raise error(f"{name}: index {wrong} is out of bounds for dimension {dim} with size {size}")
 
 
-class GatherAlong(Op):
+class GatherAlong(FewOp):
     """Elements by number along a dimension, a number for each."""
 
     name = "gather"
     inputs = 2
     saves = (Slot("index", 1, needed_for=(0,)),)
+
+    def __call__(self, *args: Any) -> Any:
+        return apply_together(self, *args)
+
+    def small_marked(self, x: Any, index: Any, dim: int) -> tuple[Any, ...] | None:
+        return or_none(elements_at(x, index, dim))
 
     def infer(self, x: Any, index: Any, dim: int) -> tuple[Spec, ...]:
         return ((index.shape, x.dtype),)
@@ -53,12 +61,15 @@ class GatherAlong(Op):
         return do(gather_along_backward, grads[0], saved[0], *node.op_attrs), None
 
 
-class GatherAlongBackward(Op):
+class GatherAlongBackward(FewOp):
     """Zeros with gradients added where a gather looked."""
 
     name = "gather_backward"
     inputs = 2
     saves = (Slot("index", 1, needed_for=(0,)),)
+
+    def small_marked(self, grad: Any, index: Any, dim: int, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+        return or_none(sums_of_elements(grad, index, shape, dim))
 
     def infer(self, grad: Any, index: Any, dim: int, shape: tuple[int, ...]) -> tuple[Spec, ...]:
         return ((shape, grad.dtype),)
@@ -94,6 +105,21 @@ class Put(Op):
         raise NotImplementedError(f"{self.name} does not say what it writes")
 
 
+class _FewPut(Put, FewOp):
+    """One that a few calls of NumPy do to few elements."""
+
+    def __call__(self, *args: Any) -> Any:
+        return apply_together(self, *args)
+
+    def small_marked(self, x: Any, *args: Any) -> tuple[Any, ...] | None:
+        out = x.copy()
+        return (out,) if self.put_few(out, *args) else None
+
+    def put_few(self, out: Any, *args: Any) -> bool:
+        """`put` into a new array; whether that was possible."""
+        raise NotImplementedError(f"{self.name} does not say what it writes")
+
+
 class Scatter(Put):
     """A copy with elements replaced, a number for each; by one number, or by a tensor of the index's shape."""
 
@@ -110,11 +136,15 @@ class Scatter(Put):
         return by_x, None, do(gather_along, grad, saved[0], dim) if need_src else None
 
 
-class ScatterAdd(Put):
+class ScatterAdd(_FewPut):
     """A copy with elements of a tensor of the index's shape added, a number for each."""
 
     name = "scatter_add"
     saves = (Slot("index", 1, needed_for=(2,)),)
+
+    def put_few(self, out: Any, *args: Any) -> bool:
+        index, src, dim = args
+        return src.dtype is out.dtype and add_elements(out, index, src, dim)
 
     def put(self, k: Any, out: Any, *args: Any) -> None:
         index, src, dim = args
@@ -200,12 +230,18 @@ def _neutral(fold: str, dtype: np.dtype[Any]) -> Any:
 # -- one number for each row -------------------------------------------------------------------------------------------
 
 
-class IndexSelect(Op):
+class IndexSelect(FewOp):
     """Rows by number along a dimension."""
 
     name = "index_select"
     inputs = 2
     saves = (Slot("index", 1, needed_for=(0,)),)
+
+    def __call__(self, *args: Any) -> Any:
+        return apply_together(self, *args)
+
+    def small_marked(self, x: Any, index: Any, dim: int) -> tuple[Any, ...] | None:
+        return or_none(rows_at(x, index, dim))
 
     def infer(self, x: Any, index: Any, dim: int) -> tuple[Spec, ...]:
         return (((*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]), x.dtype),)
@@ -220,12 +256,15 @@ class IndexSelect(Op):
         return do(index_select_backward, grads[0], saved[0], *node.op_attrs), None
 
 
-class IndexSelectBackward(Op):
+class IndexSelectBackward(FewOp):
     """Zeros with gradients added to the rows that were selected."""
 
     name = "index_select_backward"
     inputs = 2
     saves = (Slot("index", 1, needed_for=(0,)),)
+
+    def small_marked(self, grad: Any, index: Any, dim: int, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+        return or_none(None if dim else sums_of_rows(grad, index, shape))
 
     def infer(self, grad: Any, index: Any, dim: int, shape: tuple[int, ...]) -> tuple[Spec, ...]:
         return ((shape, grad.dtype),)
@@ -241,11 +280,15 @@ class IndexSelectBackward(Op):
         return do(index_select, grads[0], saved[0], node.op_attrs), None
 
 
-class IndexAdd(Put):
+class IndexAdd(_FewPut):
     """A copy with a multiple of a tensor's rows added to rows by number."""
 
     name = "index_add"
     saves = (Slot("index", 1, needed_for=(2,)),)
+
+    def put_few(self, out: Any, *args: Any) -> bool:
+        index, src, dim, alpha = args
+        return not dim and alpha == 1 and src.dtype is out.dtype and src.size > 0 and add_rows(out, index, src)
 
     def put(self, k: Any, out: Any, *args: Any) -> None:
         index, src, dim, alpha = args

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from typing import Any
 
@@ -11,12 +10,15 @@ import numpy as np
 
 from ...kernels.index_range import all_in_range
 from ...saved_tensors.state import current
-from ..dispatch import Op, apply, record
+from ..dispatch import Op, record
 from ..placed import Placed
+from ..plain import apply_plain, small_result
 from ..record import Do, Slot, Spec, normalize_dim
 from ..variable import Variable
 from ..view_op import ViewOp, unrecorded, view_tensor
+from ..whole import FewOp, apply_together
 from .cast import clone, to_dtype
+from .few_rows import or_none, rows_at, sums_of_rows
 from .promotion import promote
 from .sum_to import expand
 
@@ -28,13 +30,13 @@ class View(ViewOp):
 
     def view(self, x: Any, shape: tuple[int, ...]) -> Any:
         shape = full_shape("view", shape, x.size)
-        try:
-            return x.reshape(shape, copy=False) if isinstance(x, np.ndarray) else _reshaped_in_place(x, shape)
-        except ValueError:
+        found = _viewed(x, shape)
+        if found is None:
             raise RuntimeError(
                 f"view size {list(shape)} is not compatible with the input tensor's size {list(x.shape)} and stride:"
                 " at least one dimension spans two of them; use .reshape(...) instead"
-            ) from None
+            )
+        return found
 
     def take(self, do: Do, x: Any, *args: Any) -> Any:
         return do(reshape, x, *args)
@@ -46,13 +48,16 @@ class View(ViewOp):
         return (do(reshape, grads[0], node.op_attrs),)
 
 
-def _reshaped_in_place(x: Any, shape: tuple[int, ...]) -> Any:
-    view = x.view()
+def _viewed(x: Any, shape: tuple[int, ...]) -> Any:
+    """An array in another shape that holds as many elements; None where its strides don't allow a view."""
     try:
-        view.shape = shape
-    except AttributeError as error:
-        raise ValueError(str(error)) from None  # what NumPy raises
-    return view
+        if isinstance(x, np.ndarray):
+            return x.reshape(shape, copy=False)
+        found = x.view()
+        found.shape = shape
+    except (ValueError, AttributeError):  # NumPy's, and CuPy's
+        return None
+    return found
 
 
 def full_shape(name: str, shape: tuple[int, ...], size: int) -> tuple[int, ...]:
@@ -61,13 +66,13 @@ def full_shape(name: str, shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     Raises:
         RuntimeError: if it does not hold ``size`` elements.
     """
+    if math.prod(shape) == size and min(shape, default=0) >= 0:
+        return shape
     known = math.prod(part for part in shape if part != -1)
     unknown = sum(part == -1 for part in shape)
     if unknown == 1 and known and size % known == 0:
         return tuple(size // known if part == -1 else part for part in shape)
-    if unknown or known != size or any(part < 0 for part in shape):
-        raise RuntimeError(f"{name}: shape '{list(shape)}' is invalid for input of size {size}")
-    return shape
+    raise RuntimeError(f"{name}: shape '{list(shape)}' is invalid for input of size {size}")
 
 
 class Reshape:
@@ -77,20 +82,21 @@ class Reshape:
     small = None
 
     def __call__(self, x: Any, shape: tuple[int, ...]) -> Any:
-        try:
-            return view(x, full_shape("reshape", shape, x._array.size))
-        except RuntimeError:
-            full_shape("reshape", shape, x._array.size)
-            copied = view(clone(x), shape)
-            copied._metadata().view = None  # nobody else has the copy: it need not be known as a view of it
-            return copied
+        array = x._array
+        shape = full_shape("reshape", shape, array.size)
+        if array.flags.c_contiguous or _viewed(array, shape) is not None:
+            return view(x, shape)
+        copy = clone(x)  # nobody else has it: the result need not be known as a view of it
+        out = copy._wrap(_viewed(copy._array, shape), copy._storage)
+        if copy._requires_grad:
+            record(view, (True,), (copy,), [out], copy._array.shape, copy._storage.device)
+        return out
 
     def run_arrays(self, device: Any, x: Any, shape: tuple[int, ...]) -> Any:
         """The same on arrays."""
-        try:
-            return view.view(x, shape)
-        except RuntimeError:
-            return view.view(clone.run_arrays(device, x), shape)
+        shape = full_shape("reshape", shape, x.size)
+        found = _viewed(x, shape)
+        return _viewed(clone.run_arrays(device, x), shape) if found is None else found
 
 
 class Permute(ViewOp):
@@ -99,14 +105,19 @@ class Permute(ViewOp):
     name = "permute"
 
     def view(self, x: Any, dims: tuple[int, ...]) -> Any:
-        order = tuple(normalize_dim("permute", dim, x.ndim) for dim in dims)
-        if sorted(order) != list(range(x.ndim)):
-            raise RuntimeError(f"permute: {list(dims)} is no order of the {x.ndim} dimensions of the tensor")
-        return x.transpose(order)
+        try:
+            return x.transpose(dims)
+        except ValueError:
+            for dim in dims:
+                normalize_dim("permute", dim, x.ndim)
+            raise RuntimeError(f"permute: {list(dims)} is no order of the {x.ndim} dimensions of the tensor") from None
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        order = [dim % max(len(node.op_attrs[0]), 1) for dim in node.op_attrs[0]]
-        return (do(permute, grads[0], tuple(int(dim) for dim in np.argsort(order))),)
+        (dims,) = node.op_attrs
+        back = [0] * len(dims)
+        for place, dim in enumerate(dims):
+            back[dim] = place
+        return (do(permute, grads[0], tuple(back)),)
 
 
 class Transpose(ViewOp):
@@ -120,6 +131,10 @@ class Transpose(ViewOp):
             if x.ndim
             else x
         )
+
+    def run_arrays(self, device: Any, *args: Any) -> Any:
+        x, dim0, dim1 = args
+        return x.swapaxes(dim0, dim1) if x.ndim else x  # the dimensions are known to exist
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(transpose, grads[0], *node.op_attrs),)
@@ -138,9 +153,7 @@ class Index(ViewOp):
         except IndexError as error:
             raise IndexError(f"index {_index_text(index)} for a tensor of shape {list(x.shape)}: {error}") from None
         # An integer for every dimension gives NumPy's scalar: `...` keeps it a view.
-        return (
-            found if hasattr(found, "base") and found.shape is not None and not np.isscalar(found) else x[(*index, ...)]
-        )
+        return found if isinstance(found, type(x)) else x[(*index, ...)]
 
     def attrs(self, x: Any, index: Any) -> Any:
         return index, x.shape
@@ -177,12 +190,18 @@ def _index_text(index: Any) -> str:
     return ", ".join(str(part) for part in index)
 
 
-class Gather(Op):
+class Gather(FewOp):
     """Advanced indexing by one integer or bool array along the first dimensions: a copy."""
 
     name = "index"
     inputs = 2
     saves = (Slot("indices", 1, needed_for=(0,)),)
+
+    def __call__(self, *args: Any) -> Any:
+        return apply_together(self, *args)
+
+    def small_marked(self, x: Any, indices: Any) -> tuple[Any, ...] | None:
+        return or_none(np.ascontiguousarray(x[indices]) if indices.dtype == bool else rows_at(x, indices, 0))
 
     def infer(self, x: Any, indices: Any) -> tuple[Spec, ...]:
         if indices.dtype == bool:
@@ -210,12 +229,21 @@ class Gather(Op):
         return do(gather_backward, grads[0], saved[0], node.op_attrs), None
 
 
-class GatherBackward(Op):
+class GatherBackward(FewOp):
     """Zeros with gradients added where indices looked."""
 
     name = "index_backward"
     inputs = 2
     saves = (Slot("indices", 1, needed_for=(0,)),)
+
+    def small_marked(self, grad: Any, indices: Any, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
+        if indices.dtype != bool:
+            return or_none(sums_of_rows(grad, indices, shape))
+        out = small_result((shape, grad.dtype))
+        if out is not None:
+            out.fill(0)
+            out[indices] = grad
+        return or_none(out)
 
     def infer(self, grad: Any, indices: Any, shape: tuple[int, ...]) -> tuple[Spec, ...]:
         return ((shape, grad.dtype),)
@@ -246,7 +274,7 @@ class Split(Op):
         outs = [
             # Made again after a write, a part is a slice by itself.
             view_tensor(x, array[part], index, (part,), index.attrs(array, part), "multi" if recorded else unrecorded())
-            for part in _parts(array.ndim, sizes, dim)
+            for part in _parts(sizes, dim)
         ]
         if recorded and x._requires_grad:
             record(self, (True,), (x,), outs, (array.shape, sizes, dim), x._storage.pool.device)
@@ -254,13 +282,13 @@ class Split(Op):
 
     def run_arrays(self, device: Any, *args: Any) -> Any:
         x, sizes, dim = args
-        return tuple(x[part] for part in _parts(x.ndim, sizes, dim))
+        return tuple(x[part] for part in _parts(sizes, dim))
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         shape, sizes, dim = node.op_attrs
         present = [grad for grad in grads if grad is not None]
-        parts = [part for part, grad in zip(_parts(len(shape), sizes, dim), grads, strict=True) if grad is not None]
-        return (do(SplitBackward(len(present)), *present, shape, tuple(parts), len(present) == len(grads)),)
+        parts = [part for part, grad in zip(_parts(sizes, dim), grads, strict=True) if grad is not None]
+        return (do(_split_backward_of(len(present)), *present, shape, tuple(parts), len(present) == len(grads)),)
 
 
 class SplitBackward(Op):
@@ -272,6 +300,17 @@ class SplitBackward(Op):
     def __init__(self, count: int) -> None:
         super().__init__()
         self.inputs = count
+
+    def small(self, *args: Any) -> Any:
+        *grads, _, parts, covered = args
+        whole = small_result(*self.infer(*args))
+        if whole is None:
+            return None
+        if not covered:
+            whole.fill(0)
+        for grad, part in zip(grads, parts, strict=True):
+            whole[part] = grad
+        return whole
 
     def infer(self, *args: Any) -> tuple[Spec, ...]:
         *grads, shape, _, _ = args
@@ -292,9 +331,13 @@ class SplitBackward(Op):
         return tuple([do(index, grads[0], part) if needed else None for needed, part in pairs])
 
 
-def _parts(ndim: int, sizes: tuple[int, ...], dim: int) -> list[tuple[slice, ...]]:
-    ends = itertools.accumulate(sizes)
-    return [_along(dim, ndim, end - size, end) for size, end in zip(sizes, ends, strict=True)]
+def _parts(sizes: tuple[int, ...], dim: int) -> list[tuple[slice, ...]]:
+    """Indices of consecutive stretches of a dimension."""
+    lead, end, parts = (slice(None),) * dim, 0, []
+    for size in sizes:
+        begin, end = end, end + size
+        parts.append((*lead, slice(begin, end)))
+    return parts
 
 
 class ZerosOf(Op):
@@ -312,7 +355,11 @@ class ZerosOf(Op):
 
 def split(x: Any, sizes: list[int] | tuple[int, ...], dim: int) -> Any:
     """Views of stretches of the given sizes of a dimension."""
-    return Split(len(sizes))(x, tuple(sizes), dim)
+    return _split_into(len(sizes))(x, tuple(sizes), dim)
+
+
+_split_into = functools.lru_cache(maxsize=64)(Split)
+_split_backward_of = functools.lru_cache(maxsize=64)(SplitBackward)
 
 
 def unbind(x: Any, dim: int) -> Any:
@@ -341,11 +388,11 @@ def cat(tensors: Any, dim: int = 0) -> Any:
             raise TypeError(f"cat: expected a Tensor as element {number}, got {type(tensor).__name__}")
         if not tensor._array.ndim:
             raise RuntimeError(f"cat: zero-dimensional tensor (at position {number}) cannot be concatenated; use stack")
-    dtype = functools.reduce(promote, (tensor._array.dtype for tensor in tensors))
+    dtype = functools.reduce(promote, [tensor._array.dtype for tensor in tensors])
     # PyTorch's exception: an empty vector fits everywhere.
-    tensors = tuple(tensor for tensor in tensors if tensor._array.shape != (0,)) or tensors
-    tensors = tuple(tensor if tensor._array.dtype == dtype else to_dtype(tensor, dtype) for tensor in tensors)
-    return apply(_cat_of(len(tensors)), *tensors, dim)
+    tensors = tuple([tensor for tensor in tensors if tensor._array.shape != (0,)]) or tensors
+    tensors = tuple([tensor if tensor._array.dtype == dtype else to_dtype(tensor, dtype) for tensor in tensors])
+    return apply_plain(_cat_of(len(tensors)), tensors, dim)
 
 
 @functools.lru_cache(maxsize=64)
@@ -367,44 +414,36 @@ class Cat(Op):
         *arrays, dim = args
         first = arrays[0]
         dim = normalize_dim("cat", dim, first.ndim)
+        before, behind = first.shape[:dim], first.shape[dim + 1 :]
         for number, array in enumerate(arrays[1:], start=1):
-            same = array.ndim == first.ndim and all(
-                a == b for d, (a, b) in enumerate(zip(array.shape, first.shape, strict=True)) if d != dim
-            )
-            if not same:
+            shape = array.shape
+            if len(shape) != first.ndim or shape[:dim] != before or shape[dim + 1 :] != behind:
                 raise RuntimeError(
                     f"cat: Sizes of tensors must match except in dimension {dim}. Expected {list(first.shape)} but got"
                     f" {list(array.shape)} for tensor number {number}"
                 )
-        total = sum(array.shape[dim] for array in arrays)
-        return (((*first.shape[:dim], total, *first.shape[dim + 1 :]), first.dtype),)
+        total = sum([array.shape[dim] for array in arrays])
+        return (((*before, total, *behind), first.dtype),)
+
+    def small(self, *args: Any) -> Any:
+        *arrays, dim = args
+        out = small_result(*self.infer(*args))
+        return None if out is None else np.concatenate(arrays, dim, out)
 
     def kernel(self, k: Any, *args: Any) -> None:
         *arrays, dim, out = args
-        begin = 0
-        for array in arrays:
-            end = begin + array.shape[dim]
-            k.copy(array, out[_along(dim % out.ndim, out.ndim, begin, end)])
-            begin = end
+        sizes = tuple([array.shape[dim] for array in arrays])
+        for array, part in zip(arrays, _parts(sizes, dim % out.ndim), strict=True):
+            k.copy(array, out[part])
 
     def attrs(self, *args: Any) -> Any:
         *arrays, dim = args
-        return dim % arrays[0].ndim, tuple(array.shape[dim] for array in arrays)
+        return dim % arrays[0].ndim, tuple([array.shape[dim] for array in arrays])
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
-        dim, parts = node.op_attrs
-        (grad,) = grads
-        begin = 0
-        result = []
-        for needed, size in zip(node.needs_grad, parts, strict=True):
-            part = _along(dim, len(grad.shape), begin, begin + size)
-            result.append(do(index, grad, part) if needed else None)
-            begin += size
-        return tuple(result)
-
-
-def _along(dim: int, ndim: int, begin: int, end: int) -> tuple[slice, ...]:
-    return tuple(slice(begin, end) if d == dim else slice(None) for d in range(ndim))
+        dim, sizes = node.op_attrs
+        pairs = zip(node.needs_grad, _parts(sizes, dim), strict=True)
+        return tuple([do(index, grads[0], part) if needed else None for needed, part in pairs])
 
 
 view = View()

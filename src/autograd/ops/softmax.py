@@ -9,11 +9,11 @@ import numpy as np
 
 from ..dispatch import Op
 from ..record import Do, Slot, Spec, normalize_dim
-from ..whole import apply_alone, is_few
+from ..whole import FewOp, apply_alone, is_few
 from .cast import to_dtype
 from .elementwise import eq, exp, mul, sub, where
 from .promotion import category, check_floating, get_default_dtype
-from .reduce import Dims, Reduction, sum
+from .reduce import Dims, Reduction, reduced_shape, sum
 
 
 class _Softmax(Op):
@@ -129,12 +129,24 @@ class LogSumExp(Reduction):
         return super().__call__(x, dims, keepdim)
 
     def kernel(self, k: Any, x: Any, dims: tuple[int, ...], keepdim: bool, out: Any) -> None:
-        if x.size == 0:
+        if is_few(x):
+            np.copyto(out, self.small(x, dims, keepdim))
+        elif x.size == 0:
             k.fill(out, -math.inf)
         elif not dims:
             k.copy(x, out)
         else:
             k.logsumexp(x, out, axis=dims)
+
+    def small(self, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+        out = np.empty(reduced_shape(x.shape, dims, keepdim), x.dtype)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            most = np.maximum.reduce(x, axis=dims, keepdims=True)
+            np.copyto(most, 0, where=np.isinf(most))  # inf - inf is NaN, exp and log of infinities are right
+            work = np.subtract(x, most)
+            np.add.reduce(np.exp(work, work), axis=dims, keepdims=keepdim, out=out)
+            np.log(out, out)
+        return np.add(out, most.reshape(out.shape), out)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         x, result = saved
@@ -149,17 +161,30 @@ class LogSumExp(Reduction):
         return (do(mul, self.spread(do, node, grads[0]), do(exp, do(sub, x, self.spread(do, node, finite)))),)
 
 
-class LogSumExpBackward(Op):
+class LogSumExpBackward(FewOp):
     """``grad * exp(x - result)``. It is only run where nothing is recorded."""
 
     name = "logsumexp_backward"
     inputs = 3
+    decisive = 1
 
     def infer(self, grad: Any, x: Any, result: Any, dims: tuple[int, ...]) -> tuple[Spec, ...]:
         return ((x.shape, grad.dtype),)
 
     def kernel(self, k: Any, grad: Any, x: Any, result: Any, dims: tuple[int, ...], out: Any) -> None:
-        k.logsumexp_backward(grad, x, result, out, axis=dims)
+        if not self.fills((grad, x, result, dims), (out,)):
+            k.logsumexp_backward(grad, x, result, out, axis=dims)
+
+    def small_marked(self, grad: Any, x: Any, result: Any, dims: tuple[int, ...]) -> tuple[Any, ...]:
+        kept = reduced_shape(x.shape, dims, True)
+        finite = result.reshape(kept)
+        if np.isneginf(finite).any():  # all were: inf - inf would be NaN
+            finite = np.where(np.isneginf(finite), x.dtype.type(0), finite)
+        with np.errstate(invalid="ignore"):
+            out = np.subtract(x, finite, order="C")
+            np.exp(out, out)
+            out *= grad.reshape(kept)
+        return (out,)
 
 
 softmax = Softmax()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dispatch import Op, apply
+import numpy as np
+
+from ..dispatch import Op
 from ..record import Do, Slot, Spec, normalize_dim
-from .along import index_dtype, put_along
+from ..whole import apply_alone
+from .along import index_dtype, put_along, taken
 from .pointwise import check_lowest
 from .reduce import INT64, SharesEqually, reduced_shape
 from .shape import reshape
@@ -19,6 +22,14 @@ def _length(x: Any, dim: int) -> int:
 def _check_order(name: str, x: Any) -> None:
     if x.dtype.kind == "c":
         raise NotImplementedError(f"{name}: not implemented for {x.dtype}: complex numbers have no order")
+
+
+def _order(x: Any, dim: int, descending: bool) -> Any:
+    """The indices of the elements of the lines of a small array in order, equal ones as they stand."""
+    if not descending:
+        return np.argsort(x, axis=dim, kind="stable")
+    back = (*[slice(None)] * dim, slice(None, None, -1))
+    return np.subtract(x.shape[dim] - 1, np.argsort(x[back], axis=dim, kind="stable")[back], order="C")
 
 
 class _Ordered(Op):
@@ -45,7 +56,11 @@ class Sort(_Ordered):
     name = "sort"
 
     def __call__(self, x: Any, dim: int = -1, descending: bool = False) -> Any:
-        return apply(self, x, normalize_dim(self.name, dim, x._array.ndim), descending)
+        return apply_alone(self, x, normalize_dim(self.name, dim, x._array.ndim), descending)
+
+    def small_marked(self, x: Any, dim: int, descending: bool) -> tuple[Any, ...]:
+        indices = _order(x, dim, descending)
+        return taken(x, indices, dim), indices, indices.astype(index_dtype(x.shape[dim]))
 
     def infer(self, x: Any, dim: int, descending: bool) -> tuple[Spec, ...]:
         _check_order(self.name, x)
@@ -66,13 +81,18 @@ class TopK(_Ordered):
     name = "topk"
 
     def __call__(self, x: Any, k: int, dim: int = -1, largest: bool = True, ordered: bool = True) -> Any:
-        return apply(self, x, k, normalize_dim(self.name, dim, x._array.ndim), largest, ordered)
+        return apply_alone(self, x, k, normalize_dim(self.name, dim, x._array.ndim), largest, ordered)
+
+    def small_marked(self, x: Any, k: int, dim: int, largest: bool, ordered: bool) -> tuple[Any, ...]:
+        self.infer(x, k, dim, largest, ordered)  # so many there must be
+        indices = _order(x, dim, largest)[(*[slice(None)] * dim, slice(k))].copy()
+        return taken(x, indices, dim), indices, indices.astype(index_dtype(x.shape[dim]))
 
     def infer(self, x: Any, k: int, dim: int, largest: bool, ordered: bool) -> tuple[Spec, ...]:
         _check_order(self.name, x)
         if not 0 <= k <= _length(x, dim):
             raise RuntimeError(f"topk: selected index k out of range: {k} of {_length(x, dim)} elements")
-        shape = tuple(k if d == dim else size for d, size in enumerate(x.shape))
+        shape = (*x.shape[:dim], k, *x.shape[dim + 1 :]) if x.shape else ()
         return (shape, x.dtype), (shape, INT64), (shape, index_dtype(_length(x, dim)))
 
     def kernel(self, k: Any, x: Any, *args: Any) -> None:
@@ -93,7 +113,7 @@ class _Selected(Op):
     saves = (Slot("indices", 2, output=True),)
 
     def __call__(self, x: Any, dim: int = -1, keepdim: bool = False) -> Any:
-        return apply(self, x, normalize_dim(self.name, dim, x._array.ndim), keepdim)
+        return apply_alone(self, x, normalize_dim(self.name, dim, x._array.ndim), keepdim)
 
     def infer(self, x: Any, dim: int, keepdim: bool) -> tuple[Spec, ...]:
         _check_order(self.name, x)
@@ -123,7 +143,21 @@ class _Selected(Op):
 
 
 class _Extreme(_Selected):
-    """The first of the most extreme elements."""
+    """The first of the most extreme elements.
+
+    Attributes:
+        number_of: NumPy's function of its index.
+    """
+
+    number_of: Any
+
+    def small_marked(self, x: Any, dim: int, keepdim: bool) -> tuple[Any, ...]:
+        indices = self.number_of(x, axis=dim, keepdims=True)
+        values = taken(x, indices, dim)
+        if not keepdim:
+            shape = reduced_shape(x.shape, (dim,), False)
+            values, indices = values.reshape(shape).copy(), indices.reshape(shape).copy()
+        return values, indices, indices.astype(index_dtype(x.shape[dim]))
 
     def select(self, k: Any, x: Any, dim: int, values: Any, indices: Any, *attrs: Any) -> None:
         line = x if x.ndim else x.reshape(1)
@@ -135,12 +169,14 @@ class Max(_Extreme):
     """The largest element, and its index."""
 
     name = "max"
+    number_of = staticmethod(np.argmax)
 
 
 class Min(_Extreme):
     """The smallest element, and its index."""
 
     name = "min"
+    number_of = staticmethod(np.argmin)
 
 
 class Kthvalue(_Selected):
@@ -152,7 +188,7 @@ class Kthvalue(_Selected):
         dim = normalize_dim(self.name, dim, x._array.ndim)
         if _length(x._array, dim) and not 1 <= k <= _length(x._array, dim):
             raise RuntimeError(f"kthvalue: selected number k out of range for dimension {dim}: {k}")
-        return apply(self, x, dim, keepdim, k)
+        return apply_alone(self, x, dim, keepdim, k)
 
     def infer(self, x: Any, dim: int, keepdim: bool, k: int) -> tuple[Spec, ...]:  # type: ignore[override]
         return super().infer(x, dim, keepdim)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from ...memory import CPU, SMALL_BYTES
 from ..record import Do, Slot, Spec
 from ..whole import apply_alone
 from .cast import to_dtype
@@ -50,6 +53,8 @@ class LinalgVectorNorm(Reduction):
             extreme = do(to_dtype, do(eq, do(absolute, x), norm), norm.dtype)
             share = do(div, grad, do(sum, extreme, dims, True))
             return (do(mul, do(sgn, x), do(mul, extreme, share)),)
+        if order == 2 and type(norm) is np.ndarray and node.run_device is CPU and norm.nbytes < SMALL_BYTES:
+            return (do(mul, x, _scale(grad, norm)),)
         zero = do(eq, norm, 0)
         safe = do(where, zero, 1.0, norm)
         power = safe if order == 2 else do(pow, safe, order - 1)
@@ -70,6 +75,15 @@ class LinalgVectorNorm(Reduction):
         """A reduced value with the reduced dimensions as 1."""
         shape, dims = node.op_attrs[:2]
         return do(reshape, value, reduced_shape(shape, dims, True))
+
+
+def _scale(grad: Any, norm: Any) -> Any:
+    """``grad / norm`` of few norms of the CPU, and 0 where they are 0."""
+    scale = np.empty(norm.shape, norm.dtype)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.divide(grad, norm, scale)
+    np.copyto(scale, 0, where=norm == 0)
+    return scale
 
 
 vector_norm = LinalgVectorNorm()

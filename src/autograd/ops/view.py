@@ -8,6 +8,7 @@ import numpy as np
 
 from ...saved_tensors.state import current
 from ..dispatch import Op, apply
+from ..plain import small_result
 from ..record import Do, Spec, normalize_dim
 from ..view_op import ViewOp, unrecorded, view_tensor
 from .cast import to_dtype
@@ -69,15 +70,10 @@ class Diagonal(ViewOp):
         first, second = (normalize_dim("diagonal", dim, x.ndim) for dim in (dim1, dim2))
         if first == second:
             raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-        down, right = max(-offset, 0), max(offset, 0)
-        size = max(min(x.shape[first] - down, x.shape[second] - right), 0)
-        start = [slice(None)] * x.ndim
-        start[first], start[second] = slice(down, None), slice(right, None)
-        kept = [dim for dim in range(x.ndim) if dim not in (first, second)]
-        shape = (*[x.shape[dim] for dim in kept], size)
-        return strided(
-            x[tuple(start)], shape, (*[x.strides[dim] for dim in kept], x.strides[first] + x.strides[second])
-        )
+        found = x.diagonal(offset, first, second)
+        if isinstance(x, np.ndarray):
+            found.flags.writeable = x.flags.writeable
+        return found
 
     def attrs(self, x: Any, *args: Any) -> Any:
         return x.shape, *args
@@ -139,6 +135,13 @@ class DiagonalBackward(_PutBack):
 
     name = "diagonal_backward"
     viewer = Diagonal()
+
+    def small(self, grad: Any, shape: tuple[int, ...], *args: Any) -> Any:
+        out = small_result((shape, grad.dtype))
+        if out is not None:
+            out.fill(0)
+            self.viewer.view(out, *args)[...] = grad
+        return out
 
 
 class UnfoldBackward(_PutBack):

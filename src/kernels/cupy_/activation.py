@@ -12,6 +12,7 @@ from .launch import WIDE, Array, kernel
 
 __all__ = [
     "erf",
+    "erf_backward",
     "gelu",
     "gelu_backward",
     "relu",
@@ -73,6 +74,7 @@ _TANH_BACKWARD = _backward("tanh_backward", "d = (W)1 - v * v;")
 _SILU = _forward("silu", "r = v / ((W)1 + exp(-v));")
 _SILU_BACKWARD = _backward("silu_backward", "W s = (W)1 / ((W)1 + exp(-v)); d = s * ((W)1 + v * ((W)1 - s));")
 _ERF = _forward("erf", "r = erf(v);")
+_ERF_BACKWARD = _backward("erf_backward", "d = (W)1.12837916709551257390 * exp(-v * v);")
 # One thread for eight elements: it alone writes their byte of the mask. NaN is not <= 0, so it passes.
 _RELU = cupy.ElementwiseKernel(
     "raw T x, int64 count",
@@ -144,6 +146,12 @@ def silu_backward(grad: Array, x: Array, grad_x: Array) -> None:
 def erf(x: Array, out: Array) -> None:
     """``out[...] = erf(x)``."""
     _ERF(x, out)
+
+
+@kernel
+def erf_backward(grad: Array, x: Array, grad_x: Array) -> None:
+    """``grad_x = grad * exp(-x*x) * 2 / sqrt(pi)``."""
+    _ERF_BACKWARD(grad, x, grad_x)
 
 
 @kernel

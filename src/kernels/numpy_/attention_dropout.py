@@ -8,8 +8,7 @@ NOTE [ Dropout of attention ]
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ __all__ = ["attention_counter_steps", "attention_dropped"]
 UNIT = 128
 _STEPS = 1 << 13  # of the counter for a square, a quarter of which the first draw of all elements takes
 _SECOND_STREAM = _STEPS // 2
+_NOTHING = nullcontext()
 
 
 def attention_counter_steps(batch: int, heads: int, rows: int, keys: int) -> int:
@@ -92,14 +92,11 @@ class Dropout(NamedTuple):
             dropped[row[inside], column[inside]] = True
 
 
-@contextmanager
-def drawing_workspace(dropout: Dropout | None) -> Iterator[None]:
+def drawing_workspace(dropout: Dropout | None) -> AbstractContextManager[None]:
     """Charge what NumPy allocates for the square that each thread draws."""
     if dropout is None:
-        yield
-    else:
-        with memory.pool(memory.CPU).charge(3 * UNIT * UNIT * get_num_threads()):
-            yield
+        return _NOTHING
+    return memory.pool(memory.CPU).charge(3 * UNIT * UNIT * get_num_threads())
 
 
 def attention_dropped(out: Array, *, p: float, key: int, counter: int) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..executor import Array
+from ..executor import Array, parallel_slices
+from .tiling import contiguous_in, numpy_workspace, tile_size
 
 __all__ = [
     "packed_size",
@@ -27,18 +29,40 @@ def pack_tile(keep: Array, mask_bits: Array, where: slice) -> None:
     mask_bits[where.start >> 3 : packed_size(where.stop)] = np.packbits(keep)
 
 
-def select_tile(x: Array, mask_bits: Array, where: slice, out: Array, mask: Array) -> None:
-    """``out = x where the bit is set else 0``; exact for infinities and NaN, unlike a product.
+def select_tile(x: Array, bits: Array, out: Array) -> None:
+    """``out = x where the bit of a tile is set else 0``; exact for infinities and NaN, unlike a product."""
+    keep_tile(x, np.unpackbits(bits, count=out.size).view(np.bool_), out)
 
-    ``mask`` is scratch of the signed integer type of ``x``'s item size.
+
+def keep_tile(x: Array, keep: Array, out: Array) -> None:
+    """``out = x where keep else 0``: the bit patterns as integers times booleans, 0.2 ns an element.
+
+    A copy by a mask takes 5 ns where the mask follows no pattern.
     """
-    select_bits(x, mask_bits[where.start >> 3 : packed_size(where.stop)], out, mask)
+    integers = SIGNED[out.dtype.itemsize]
+    np.multiply(x.view(integers), keep, out=out.view(integers))
 
 
-def select_bits(x: Array, bits: Array, out: Array, mask: Array) -> None:
-    """`select_tile` with the tile's own bits."""
-    np.negative(np.unpackbits(bits, count=mask.size).view(np.int8), out=mask)  # 1 -> all ones
-    np.bitwise_and(x.view(mask.dtype), mask, out=out.view(mask.dtype))
+def map_bits(body: Callable[..., None], x: Array, out: Array, *, unpacked: int = 1, works: bool = False) -> None:
+    """Call ``body(tile of x, tile of out, where its bits are)`` for all tiles.
+
+    Args:
+        x: any strides.
+        out: in C order; may be ``x``.
+        unpacked: how many masks of a byte an element the body lets NumPy make.
+        works: whether the body takes one tile more to work in: that of ``out`` unless ``x`` lies there.
+    """
+    source, target = contiguous_in(x, out).reshape(-1), out.reshape(-1)
+    apart = works and not np.may_share_memory(source, target)
+
+    def tile(where: slice, *scratch: Array) -> None:
+        part = target[where]
+        work = (part,) if apart else [array[: part.size] for array in scratch]
+        body(source[where], part, slice(where.start >> 3, packed_size(where.stop)), *work)
+
+    step = tile_size(out.size, out.dtype)
+    with numpy_workspace(unpacked, out.size, step):
+        parallel_slices(tile, out.size, step, [((step,), out.dtype)] if works and not apart else ())
 
 
 def unpack_mask(mask_bits: Array, out: Array) -> None:

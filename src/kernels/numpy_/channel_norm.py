@@ -10,7 +10,8 @@ import numpy as np
 from ..executor import Array, parallel_slices, scratch
 from .channels import LONG, channel_norm, channel_norm_backward, channel_products, channel_statistics
 from .elementwise import multiply
-from .norm import ColumnSums
+from .norm import ColumnSums, rows_of_a_tile
+from .set_norm import fits, rstd_of, set_norm, set_norm_backward
 from .tiling import FLOAT32, rows_per_tile
 
 __all__ = ["batch_norm", "batch_norm_backward", "group_norm", "group_norm_backward"]
@@ -32,8 +33,13 @@ def batch_norm(
     ``mean`` and ``variance`` (channels,) are computed, unless they are ``given``.
     """
     if not given:
+        sets = x[:, :, None]
+        if fits(sets):
+            weight, bias = (numbers if numbers is None else numbers[:, None] for numbers in (weight, bias))
+            set_norm(sets, weight, bias, out[:, :, None], mean, variance, eps=eps)
+            return
         channel_statistics(x, mean, variance)
-    scale = _rstd(variance, eps)
+    scale = rstd_of(variance, eps)
     if weight is not None:
         np.multiply(scale, weight, scale)
     channel_norm(x, mean, scale, bias, out)
@@ -56,7 +62,14 @@ def batch_norm_backward(
 
     ``x`` may be None where the statistics were given and no gradient of the weight is asked for.
     """
-    rstd, channels = _rstd(variance, eps), len(mean)
+    rstd, channels = rstd_of(variance, eps), len(mean)
+    sets = grad[:, :, None]
+    if not given and fits(sets):
+        totals, products = (scratch(mean.shape, grad.dtype) if array is None else array for array in (grad_b, grad_w))
+        values, target = (None if array is None else array[:, :, None] for array in (x, grad_x))
+        factors = None if weight is None else weight[:, None]
+        set_norm_backward(sets, values, factors, mean, rstd, target, totals[:, None], products[:, None])
+        return
     total, product = scratch((channels,), grad.dtype), None if x is None else scratch((channels,), grad.dtype)
     if not given or grad_w is not None or grad_b is not None:
         channel_products(grad, x, mean, rstd, total, product)
@@ -85,12 +98,17 @@ def group_norm(
     ``weight`` and ``bias`` (groups, channels of a group); ``mean`` and ``variance`` (samples, groups) are outs too.
     """
     samples, groups, members, inner = x.shape
+    sets = _sets(x)
+    if fits(sets):
+        scales, shifts = (_for_samples(numbers, samples) for numbers in (weight, bias))
+        set_norm(sets, scales, shifts, _sets(out), mean.reshape(-1), variance.reshape(-1), eps=eps)
+        return
     channel_statistics(x.reshape(1, samples * groups, members * inner), mean.reshape(-1), variance.reshape(-1))
     if inner < LONG:
-        _short_group_norm(x, weight, bias, out, mean, _rstd(variance, eps))
+        _short_group_norm(x, weight, bias, out, mean, rstd_of(variance, eps))
         return
     shape = (samples, groups, members)
-    mu, scale, shift = _spread(mean, shape), _spread(_rstd(variance, eps), shape), None
+    mu, scale, shift = _spread(mean, shape), _spread(rstd_of(variance, eps), shape), None
     if weight is not None:
         np.multiply(scale, weight, scale)
     if bias is not None:
@@ -118,7 +136,16 @@ def group_norm_backward(
     ``x`` may be None where only that of the bias is.
     """
     samples, groups, members, inner = grad.shape
-    rstd = _rstd(variance, eps)
+    rstd = rstd_of(variance, eps)
+    if fits(_sets(grad)):
+        sums = scratch((2, samples * groups, members), grad.dtype)
+        values, target = (None if array is None else _sets(array) for array in (x, grad_x))
+        scales = _for_samples(weight, samples)
+        set_norm_backward(_sets(grad), values, scales, mean.reshape(-1), rstd.reshape(-1), target, *sums)
+        for gradient, found in zip((grad_b, grad_w), sums, strict=True):
+            if gradient is not None:
+                np.add.reduce(found.reshape(samples, groups, members), axis=0, out=gradient)
+        return
     if inner < LONG:
         _short_group_norm_backward(grad, x, weight, mean, rstd, grad_x, grad_w, grad_b)
         return
@@ -147,13 +174,18 @@ def group_norm_backward(
     )
 
 
-def _rstd(variance: Array, eps: float) -> Array:
-    """``1 / sqrt(variance + eps)``."""
-    rstd = scratch(variance.shape, variance.dtype)
-    np.add(variance, eps, rstd)
-    np.sqrt(rstd, rstd)
-    np.reciprocal(rstd, rstd)
-    return rstd
+def _sets(x: Array) -> Array:
+    """An array (samples, groups, channels of a group, inner) as `set_norm` has it."""
+    return x.reshape(1, -1, *x.shape[2:])
+
+
+def _for_samples(numbers: Array | None, samples: int) -> Array | None:
+    """Numbers of the channels (groups, channels of a group), for the groups of all samples."""
+    if numbers is None or samples == 1:
+        return numbers
+    spread = scratch((samples, *numbers.shape), numbers.dtype)
+    np.copyto(spread, numbers)
+    return spread.reshape(-1, numbers.shape[1])
 
 
 def _slopes(product: Array, total: Array, rstd: Array, count: float) -> tuple[Array, Array]:
@@ -232,7 +264,7 @@ def _short_group_norm_backward(
         np.subtract(scaled, normal, target[where])
         np.multiply(target[where], r, target[where])
 
-    step = rows_per_tile(samples, width, grad.dtype)
+    step = rows_of_a_tile(samples, width, grad.dtype)
     parallel_slices(tile, samples if width else 0, step, [((step, *shape[1:]), grad.dtype)] * 2)
     sums.finish()
     for numbers, found in zip((grad_w, grad_b), wide, strict=True):

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from ..executor import Array, parallel_for, scratch, scratch_sets
+from ..executor import Array, parallel_for, scratch, scratch_set
 from .rows import sum_of_columns, sum_of_rows
 from .tiling import BOOL, FLOAT32, FLOAT64, UNTILED, DType, in_rows, tile_size
 
@@ -171,7 +171,7 @@ class _Blocks:
         """
 
         if self.whole:
-            work = scratch_sets(1, [(self.matrix.shape, dtype) for dtype in scratch_dtypes])[0]
+            work = scratch_set([(self.matrix.shape, dtype) for dtype in scratch_dtypes])
             if self.matrix.size:
                 body(_ALL, *[array[:, None] for array in numbers], *work)
             return

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ..columns import Forward, Library, Transposed, Weights
 from ..executor import Array, get_num_threads, scratch
 from ..windows import Windows
-from . import row_convolution, small_convolution
+from . import depthwise, phased_convolution, row_convolution, small_convolution
 from .tiling import DType, contiguous, copy_tiled
 
 __all__ = [
@@ -45,10 +47,13 @@ def convolution(
         _fill(out, bias)
         return
     get_num_threads()  # BLAS follows our setting from the first product on
+    small = _small(x.shape, weight.shape, out.shape, stride, padding, dilation, groups, out.dtype)
+    if small is not None:
+        small_convolution.convolve(x, weight, bias, out, small)
+        return
     windows = Windows(x.shape[2:], out.shape[2:], weight.shape[2:], stride, padding, dilation)
-    small = small_convolution.geometry(windows)
-    if _is_small(small, x, out):
-        small_convolution.convolve(x, weight, bias, out, small, groups)
+    if depthwise.pays(windows, len(x), weight.shape, groups, out.dtype):
+        depthwise.forward(x, weight, bias, out, windows)
         return
     if row_convolution.pays_forward(windows, weight.shape[1], groups, out.dtype):
         row_convolution.forward(x, weight, bias, out, windows, groups)
@@ -80,16 +85,14 @@ def convolution_transposed(
         _fill(out, bias)
         return
     get_num_threads()
-    windows = Windows(out.shape[2:], y.shape[2:], weight.shape[2:], stride, padding, dilation)
-    small = small_convolution.reverse_geometry(windows)
-    if _is_small(small, y, out):
-        small_convolution.convolve(y, _turned(weight, groups), bias, out, small, groups)
-        return
     if all(step == 1 for step in stride):  # a convolution with the weights turned round: nothing is added twice
-        turned, before = _turned(weight, groups), []
-        for kernel, step, pad in zip(weight.shape[2:], dilation, padding, strict=True):
-            before.append(step * (kernel - 1) - pad)
-        convolution(y, turned, bias, out, stride=stride, padding=tuple(before), dilation=dilation, groups=groups)
+        before = _turned_padding(weight.shape[2:], padding, dilation)
+        turned = _turned(weight, groups)
+        convolution(y, turned, bias, out, stride=stride, padding=before, dilation=dilation, groups=groups)
+        return
+    small = _small_reverse(y.shape, weight.shape, out.shape, stride, padding, dilation, groups, out.dtype)
+    if small is not None:
+        small_convolution.convolve(y, _turned(weight, groups), bias, out, small)
         return
     wide = row_convolution.product_dtype(out.dtype)
     if wide != out.dtype:
@@ -99,6 +102,10 @@ def convolution_transposed(
             y, weight, offset, whole, stride=stride, padding=padding, dilation=dilation, groups=groups
         )
         copy_tiled(whole, out)
+        return
+    windows = Windows(out.shape[2:], y.shape[2:], weight.shape[2:], stride, padding, dilation)
+    if phased_convolution.pays(windows, weight.shape[0] // groups, weight.shape[1]):
+        phased_convolution.transposed(y, _turned(weight, groups), bias, out, windows, groups, _LIBRARY)
         return
     job = Transposed(windows, groups, y, weight, bias, out, _LIBRARY)
     row_convolution.run_tasks(job.run, job.count, job.specs)
@@ -119,10 +126,13 @@ def convolution_backward_weight(
         copy_tiled(0, out)
         return
     get_num_threads()
+    small = _small(x.shape, out.shape, y.shape, stride, padding, dilation, groups, out.dtype)
+    if small is not None:
+        small_convolution.by_weights(x, y, out, small)
+        return
     windows = Windows(x.shape[2:], y.shape[2:], out.shape[2:], stride, padding, dilation)
-    small = small_convolution.geometry(windows)
-    if _is_small(small, x, out):
-        small_convolution.by_weights(x, y, out, small, groups)
+    if depthwise.pays(windows, len(x), out.shape, groups, out.dtype):
+        depthwise.by_weights(x, y, out, windows)
         return
     if row_convolution.pays_by_weights(windows, groups, out.dtype):
         row_convolution.by_weights(x, y, out, windows, groups)
@@ -132,9 +142,53 @@ def convolution_backward_weight(
     job.finish()
 
 
-def _is_small(shape: small_convolution.Geometry, x: Array, out: Array) -> bool:
-    in_its_dtype = row_convolution.product_dtype(out.dtype) == out.dtype
-    return in_its_dtype and small_convolution.pays(shape, len(x), x.shape[1], out.itemsize)
+@functools.lru_cache(maxsize=128)
+def _small(
+    x: Numbers,
+    weight: Numbers,
+    y: Numbers,
+    stride: Numbers,
+    padding: Numbers,
+    dilation: Numbers,
+    groups: int,
+    dtype: DType,
+) -> small_convolution.Copies | None:
+    """How images of a shape are copied if they are small; None if they aren't."""
+    windows = Windows(x[2:], y[2:], weight[2:], stride, padding, dilation)
+    if depthwise.pays(windows, x[0], weight, groups, dtype):
+        return None
+    return _copies(small_convolution.geometry(windows), x, groups, dtype)
+
+
+@functools.lru_cache(maxsize=128)
+def _small_reverse(
+    y: Numbers,
+    weight: Numbers,
+    out: Numbers,
+    stride: Numbers,
+    padding: Numbers,
+    dilation: Numbers,
+    groups: int,
+    dtype: DType,
+) -> small_convolution.Copies | None:
+    """The same for the images of a transposed convolution."""
+    windows = Windows(out[2:], y[2:], weight[2:], stride, padding, dilation)
+    return _copies(small_convolution.reverse_geometry(windows), y, groups, dtype)
+
+
+def _copies(
+    shape: small_convolution.Geometry, x: Numbers, groups: int, dtype: DType
+) -> small_convolution.Copies | None:
+    in_its_dtype = row_convolution.product_dtype(dtype) == dtype
+    if in_its_dtype and small_convolution.pays(shape, x[0], x[1], dtype.itemsize):
+        return small_convolution.copies(shape, x[0], x[1], groups, dtype.itemsize)
+    return None
+
+
+@functools.lru_cache(maxsize=128)
+def _turned_padding(kernel: Numbers, padding: Numbers, dilation: Numbers) -> Numbers:
+    reach = zip(kernel, padding, dilation, strict=True)
+    return tuple([step * (places - 1) - pad for places, pad, step in reach])
 
 
 def _fill(out: Array, bias: Array | None) -> None:
@@ -150,9 +204,7 @@ def _cast(array: Array, dtype: DType) -> Array:
 def _turned(weight: Array, groups: int) -> Array:
     """Weights (channels, features / groups, *kernel) of the reverse, in scratch."""
     features, inputs = weight.shape[0] // groups, weight.shape[1]
-    kernel = weight.shape[2:]
-    turned = scratch((groups * inputs, features, *kernel), weight.dtype)
-    backwards = (slice(None), slice(None), slice(None), *(slice(None, None, -1) for _ in kernel))
-    source = weight.reshape(groups, features, inputs, *kernel)[backwards]
-    turned.reshape(groups, inputs, features, *kernel)[...] = source.swapaxes(1, 2)
+    turned = scratch((groups * inputs, features, *weight.shape[2:]), weight.dtype)
+    source = weight.reshape(groups, features, inputs, -1)[..., ::-1]  # backwards along all axes of the kernel
+    turned.reshape(groups, inputs, features, -1)[...] = source.swapaxes(1, 2)
     return turned

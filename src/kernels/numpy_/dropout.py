@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..executor import Array, parallel_slices
-from .bits import SIGNED, pack_tile, packed_size, select_tile
+from .bits import keep_tile, map_bits, pack_tile, packed_size, select_tile
 from .random import DRAW_TILE, bit_stream, counter_steps
 from .tiling import BOOL, contiguous_in, numpy_workspace
 
@@ -31,19 +31,17 @@ def dropout(x: Array, out: Array, mask_bits: Array, *, p: float, key: int, count
     source, target = contiguous_in(x, out).reshape(-1), out.reshape(-1)
     scale = _scale(p)
 
-    def tile(where: slice, keep: Array, tied: Array, mask: Array) -> None:
+    def tile(where: slice, keep: Array, tied: Array) -> None:
         count = where.stop - where.start
-        keep, mask, part = keep[:count], mask[:count], target[where]
+        keep, part = keep[:count], target[where]
         _draw_tile(keep, tied[:count], where.start, p, key, counter)
         pack_tile(keep, mask_bits, where)
         np.multiply(source[where], scale, part)
-        np.negative(keep.view(np.int8), out=mask)
-        np.bitwise_and(part.view(mask.dtype), mask, out=part.view(mask.dtype))
+        keep_tile(part, keep, part)
 
     step = min(max(out.size, 1), DRAW_TILE)
-    specs = [((step,), BOOL), ((step,), BOOL), ((step,), SIGNED[out.dtype.itemsize])]
     with numpy_workspace(1, out.size, DRAW_TILE):
-        parallel_slices(tile, out.size, DRAW_TILE, specs)
+        parallel_slices(tile, out.size, DRAW_TILE, [((step,), BOOL), ((step,), BOOL)])
 
 
 def alpha_dropout(
@@ -90,17 +88,13 @@ def dropout_mask(mask_bits: Array, *, size: int, p: float, key: int, counter: in
 
 def dropout_backward(grad: Array, mask_bits: Array, grad_x: Array, *, p: float) -> None:
     """``grad_x = grad / (1 - p)`` where the bit is set, else 0. ``grad_x`` may be ``grad``."""
-    source, target = contiguous_in(grad, grad_x).reshape(-1), grad_x.reshape(-1)
-    scale, size = _scale(p), grad_x.size
+    scale = _scale(p)
 
-    def tile(where: slice, mask: Array) -> None:
-        part = target[where]
-        np.multiply(source[where], scale, part)
-        select_tile(part, mask_bits, where, part, mask[: len(part)])
+    def tile(grad: Array, grad_x: Array, where: slice) -> None:
+        np.multiply(grad, scale, grad_x)
+        select_tile(grad_x, mask_bits[where], grad_x)
 
-    step = min(max(size, 1), DRAW_TILE)
-    with numpy_workspace(1, size, DRAW_TILE):
-        parallel_slices(tile, size, DRAW_TILE, [((step,), SIGNED[grad_x.dtype.itemsize])])
+    map_bits(tile, grad, grad_x)
 
 
 def _scale(p: float) -> float:

@@ -8,10 +8,9 @@ import numpy as np
 
 from ... import memory
 from ..executor import Array, parallel_for, parallel_slices
-from ..index_range import all_in_range
 from .row_numbers import index_add
 from .rows import sum_of_columns
-from .tiling import contiguous, copy_tiled, rows_per_tile
+from .tiling import UNTILED, contiguous, copy_tiled, rows_per_tile
 
 __all__ = [
     "embedding",
@@ -21,22 +20,17 @@ __all__ = [
 
 
 def embedding(weight: Array, indices: Array, out: Array) -> None:
-    """``out[i..., :] = weight[indices[i...], :]``.
-
-    Raises:
-        IndexError: if an index is negative or not below the number of rows.
-    """
+    """``out[i..., :] = weight[indices[i...], :]``; indices are in range."""
+    if out.size <= UNTILED and weight.flags.c_contiguous:
+        weight.take(indices, axis=0, out=out, mode="clip")  # "raise" would copy twice
+        return
     flat, rows = indices.reshape(-1), out.reshape(indices.size, math.prod(weight.shape[1:]))
     if flat.size == 0:
         return
-    if not all_in_range(flat, len(weight)):
-        least = int(flat.min())
-        wrong = least if least < 0 else int(flat.max())
-        raise IndexError(f"embedding: index {wrong} is out of range for a table with {len(weight)} rows")
     table = contiguous(weight).reshape(len(weight), rows.shape[1])
 
     def tile(where: slice) -> None:
-        np.take(table, flat[where], axis=0, out=rows[where], mode="clip")  # "raise" would copy twice
+        np.take(table, flat[where], axis=0, out=rows[where], mode="clip")
 
     parallel_slices(tile, len(rows), rows_per_tile(len(rows), rows.shape[1], rows.dtype))
 

@@ -4,21 +4,23 @@ Away from 0, ``erfc(z) = exp(-z*z) * t * P((z - k) * t)`` with ``t = 1 / (z + k)
 function is smooth in the bounded variable (the transformation of Shepherd and Laframboise, Mathematics of Computation
 36, 1981). Near 0, ``erf(x) = x * P(x * x)``. The polynomials are our own: interpolated at Chebyshev nodes with 50
 digits and expanded in powers. Absolute errors: below 1e-15 in float64, 1e-7 in float32; the relative error of the
-tails stays small too.
+tails stays small too. In float32 one fit does for all: ``erf(z) = 1 - exp(z * P(z))`` for ``z >= 0``.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from ..executor import Array
 from .bits import SIGNED
-from .tiling import BOOL, map_tiles
+from .tiling import BOOL, FLOAT32, map_tiles, map_tiles_in_out
 
 __all__ = [
     "erf",
+    "erf_backward",
 ]
 
 
@@ -95,11 +97,35 @@ _FLOAT64 = _Coefficients(
 )
 
 
+def in_float32(*coefficients: float) -> tuple[Array, ...]:
+    """Numbers for steps over float32: with those of Python a call takes twice as long until it begins to compute.
+
+    For few elements that is half of the time, and on two threads one of them waits for the other.
+    """
+    return tuple([np.array(coefficient, FLOAT32) for coefficient in coefficients])
+
+
+# log(1 - erf(z)) = z * P(z)
+_LOG_COMPLEMENT = in_float32(
+    -1.128379168456009,
+    -0.6366197695116406,
+    -0.10277175868027362,
+    0.01911909551352992,
+    0.0002511740115700516,
+    -0.0017982584518015543,
+    0.000740673247027476,
+    -0.00016776535875015597,
+    2.147620947522714e-05,
+    -1.2093117013982567e-06,
+)
+_SIGN = np.array(-(2**31), np.int32)
+
+
 def _coefficients(dtype: np.dtype[np.generic]) -> _Coefficients:
     return _FLOAT64 if dtype == np.float64 else _FLOAT32
 
 
-def horner(coefficients: tuple[float, ...], x: Array, out: Array) -> None:
+def horner(coefficients: tuple[float, ...] | tuple[Array, ...], x: Array, out: Array) -> None:
     """``out = c0 + x * (c1 + x * (...))``; ``out`` is not ``x``."""
     np.multiply(x, coefficients[-1], out)
     np.add(out, coefficients[-2], out)
@@ -121,7 +147,22 @@ def scaled_complement_tile(z: Array, out: Array, variable: Array) -> None:
 
 def erf(x: Array, out: Array) -> None:
     """``out[...] = erf(x)``."""
-    map_tiles(_erf_tile, [x, out], [x.dtype] * 3 + [BOOL, SIGNED[x.dtype.itemsize]])
+    if x.dtype == FLOAT32:
+        map_tiles_in_out(_erf_float32_tile, [x, out], [FLOAT32])
+    else:
+        map_tiles(_erf_tile, [x, out], [x.dtype] * 3 + [BOOL, SIGNED[x.dtype.itemsize]])
+
+
+def _erf_float32_tile(x: Array, out: Array, s: Array, size: Array) -> None:
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        np.absolute(x, size)
+        horner(_LOG_COMPLEMENT, size, s)
+        np.multiply(s, size, s)
+        np.expm1(s, s)
+        np.negative(s, s)
+    bits, sign = s.view(np.int32), size.view(np.int32)  # np.copysign takes three times as long
+    np.bitwise_and(x.view(np.int32), _SIGN, out=sign)
+    np.bitwise_or(bits, sign, out=out.view(np.int32))
 
 
 def _erf_tile(x: Array, out: Array, square: Array, far: Array, work: Array, near: Array, mask: Array) -> None:
@@ -142,3 +183,17 @@ def _erf_tile(x: Array, out: Array, square: Array, far: Array, work: Array, near
     np.bitwise_xor(bits_near, bits_far, out=bits_near)
     np.bitwise_and(bits_near, mask, out=bits_near)
     np.bitwise_xor(bits_far, bits_near, out=out.view(mask.dtype))
+
+
+def erf_backward(grad: Array, x: Array, grad_x: Array) -> None:
+    """``grad_x = grad * exp(-x*x) * 2 / sqrt(pi)``."""
+    map_tiles_in_out(_erf_backward_tile, [grad, x, grad_x])
+
+
+def _erf_backward_tile(grad: Array, x: Array, grad_x: Array, s: Array) -> None:
+    with np.errstate(over="ignore"):
+        np.square(x, s)
+    np.negative(s, s)
+    np.exp(s, s)
+    np.multiply(s, 2 / math.sqrt(math.pi), s)
+    np.multiply(s, grad, grad_x)

@@ -44,8 +44,8 @@ def _sigmoid_slope(grad: Array, x: Array, grad_x: Array, y: Array, s: Array) -> 
 def _sigmoid_both(grad: Array, x: Array, gate: Array, grad_x: Array, grad_gate: Array, y: Array, s: Array) -> None:
     tiles._sigmoid_tile(x, y)
     np.multiply(y, grad, grad_gate)
-    tiles._sigmoid_backward_tile(grad, y, grad_x, s)
-    np.multiply(grad_x, gate, grad_x)
+    tiles._sigmoid_backward_tile(grad, y, s, s)
+    np.multiply(s, gate, grad_x)  # the outs are halves of rows: each is written once
 
 
 def _silu_both(grad: Array, x: Array, gate: Array, grad_x: Array, grad_gate: Array, y: Array, s: Array) -> None:
@@ -60,8 +60,8 @@ def _silu_both(grad: Array, x: Array, gate: Array, grad_x: Array, grad_gate: Arr
     np.multiply(s, x, s)
     np.add(s, 1, s)
     np.multiply(s, y, s)
-    np.multiply(s, grad, grad_x)
-    np.multiply(grad_x, gate, grad_x)
+    np.multiply(s, grad, s)
+    np.multiply(s, gate, grad_x)
 
 
 def _tanh_slope(grad: Array, x: Array, grad_x: Array, y: Array, s: Array) -> None:

@@ -15,7 +15,8 @@ __all__ = [
 
 _LARGE_PRODUCT = 1 << 24  # multiplications: from here on BLAS's own threads pay off
 _TILE_PRODUCT = 1 << 23  # multiplications of a tile of small products
-_LEAST_ROWS, _MOST_ROWS = 192, 512  # of a task: a core runs at full speed from about 256 rows on
+_ROUNDS = 4  # large products for each thread, or more, are shared out: BLAS's threads wait for each other in each one
+_LEAST_ROWS, _MOST_ROWS = 192, 1024  # of a task; each one packs the whole other factor anew, at 512 for 8 % of its time
 _ROW_MULTIPLE = 16  # rows that BLAS computes together
 
 
@@ -23,16 +24,25 @@ def matmul(a: Array, b: Array, out: Array) -> None:
     """``out = a @ b`` with NumPy's rules for vectors, matrices and broadcast batches of matrices."""
     get_num_threads()  # BLAS follows our setting from the first product on
     a, b = _blas_ready(a), _blas_ready(b)
-    batch = out.shape[:-2]
-    if a.ndim < 2 or b.ndim < 2 or math.prod(batch) < 2 or out.size == 0:
-        if a.ndim == b.ndim == 2 and math.prod(a.shape) * b.shape[1] >= _LARGE_PRODUCT:
+    if a.ndim == b.ndim == 2:
+        if a.size * b.shape[1] >= _LARGE_PRODUCT:
             _shared_out(a, b, out)
         else:
-            np.matmul(a, b, out=out)
+            np.matmul(a, b, out)
+        return
+    batch = out.shape[:-2]
+    if a.ndim < 2 or b.ndim < 2 or math.prod(batch) < 2 or out.size == 0:
+        np.matmul(a, b, out)
         return
     each = a.shape[-2] * a.shape[-1] * b.shape[-1]
-    if each >= _LARGE_PRODUCT:
-        np.matmul(a, b, out=out)
+    if each * math.prod(batch) <= _TILE_PRODUCT:
+        np.matmul(a, b, out)
+        return
+    if len(batch) > 1 and a.shape[:-2] == b.shape[:-2]:
+        a, b, out = _merged(a, b, out)
+        batch = out.shape[:-2]
+    if each >= _LARGE_PRODUCT and batch[0] < _ROUNDS * get_num_threads():
+        np.matmul(a, b, out)
         return
     if a.shape[:-2] != batch:
         a = np.broadcast_to(a, (*batch, *a.shape[-2:]))
@@ -45,6 +55,14 @@ def matmul(a: Array, b: Array, out: Array) -> None:
 
     inner = each * math.prod(batch[1:])
     parallel_slices(tile, batch[0], max(1, _TILE_PRODUCT // max(inner, 1)))
+
+
+def _merged(*batches: Array) -> tuple[Array, ...]:
+    """Batches of the same matrices along one axis, if none must be copied for that."""
+    try:
+        return tuple([x.reshape(-1, *x.shape[-2:], copy=False) for x in batches])
+    except ValueError:
+        return batches
 
 
 def rows_per_task(rows: int) -> int:
@@ -76,7 +94,8 @@ def _blas_ready(x: Array) -> Array:
     if x.ndim < 2 or x.dtype.kind not in "fc":
         return x
     item, (row, column) = x.itemsize, x.strides[-2:]
-    rows, columns = x.shape[-2:]
-    by_rows = column == item and row >= item * columns and row % item == 0
-    by_columns = row == item and column >= item * rows and column % item == 0
-    return x if by_rows or by_columns else contiguous(x)
+    if column == item and row >= item * x.shape[-1] and row % item == 0:
+        return x
+    if row == item and column >= item * x.shape[-2] and column % item == 0:
+        return x
+    return contiguous(x)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..executor import Array, get_num_threads, parallel_for, runs_alone
+from ..executor import Array, get_num_threads, parallel_for
 from .linalg import rows_per_task
+from .rows import sum_of_columns
 from .tiling import unit_rows
 
 __all__ = [
@@ -24,11 +25,19 @@ def linear(x: Array, weight: Array, bias: Array | None, out: Array) -> None:
     """``out = x @ weight.T + bias`` for a matrix ``x``."""
 
     def rows(part: slice) -> None:
-        np.matmul(x[part], weight.T, out=out[part])
-        if bias is not None:
-            np.add(out[part], bias, out=out[part])
+        _rows(x[part], weight, bias, out[part])
 
-    _run(_parts(rows, len(x), len(x) * weight.size))
+    if len(x) * weight.size < _SPLIT_WORK:
+        get_num_threads()  # BLAS follows our setting from the first product on
+        _rows(x, weight, bias, out)
+    else:
+        _run(_parts(rows, len(x), len(x) * weight.size))
+
+
+def _rows(x: Array, weight: Array, bias: Array | None, out: Array) -> None:
+    np.matmul(x, weight.T, out)
+    if bias is not None:
+        np.add(out, bias, out)
 
 
 def linear_backward(
@@ -43,10 +52,11 @@ def linear_backward(
         grad_x, grad_w, grad_b: outs, of the shapes of input, weight and bias.
     """
     grad = unit_rows(grad)
-    rows, features = grad.shape
+    features = grad.shape[1]
     inputs = x.shape[1] if x is not None else weight.shape[1] if weight is not None else 1
-    if grad.size and inputs and runs_alone(rows, features, inputs):
-        _small_backward(grad, x, weight, grad_x, grad_w, grad_b)
+    if 0 < grad.size * inputs < _SPLIT_WORK:
+        get_num_threads()
+        _one_by_one(grad, x, weight, grad_x, grad_w, grad_b)
         return
     tasks: list[Callable[[], None]] = []
     if x is not None and grad_w is not None:
@@ -59,16 +69,16 @@ def linear_backward(
     _run(tasks)
 
 
-def _small_backward(
+def _one_by_one(
     grad: Array, x: Array | None, weight: Array | None, grad_x: Array | None, grad_w: Array | None, grad_b: Array | None
 ) -> None:
     """`linear_backward` where handing work to threads would take longer than the work."""
     if x is not None and grad_w is not None:
-        np.matmul(grad.T, x, out=grad_w)
+        np.matmul(grad.T, x, grad_w)
     if grad_b is not None:
-        np.add.reduce(grad, axis=0, out=grad_b)
+        sum_of_columns(grad, grad_b)
     if weight is not None and grad_x is not None:
-        np.matmul(grad, weight, out=grad_x)
+        np.matmul(grad, weight, grad_x)
 
 
 def _weight_part(grad: Array, x: Array, grad_w: Array, part: slice) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from ..executor import Array, parallel_for, scratch
+from ... import memory
+from ..executor import Array, parallel_for, scratch, scratch_set
 from .rows import combine, reduce_rows
 from .tiling import FLOAT32, DType, contiguous, numpy_workspace, tile_size
 
 _LEAST_CHUNK = 64
+_NOTHING = nullcontext()
 
 
 def working(dtype: DType) -> DType:
@@ -47,8 +50,15 @@ def map_lines(
     outer, length, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
     if outer * inner == 0:
         return
-    cubes = [array.reshape(outer, array.shape[axis], inner) for array in arrays]
     tile = tile_size(arrays[0].size, dtype, allocated)
+    if arrays[0].size <= tile:
+        blocks = [array.reshape((outer, array.shape[axis], inner)[: 2 + (inner > 1)]) for array in arrays]
+        counted = allocated * arrays[0].size >= memory.SMALL_BYTES
+        sizes = blocks[0].shape if most is None else (min(arrays[0].size, most),)
+        with numpy_workspace(allocated, arrays[0].size, tile) if counted else _NOTHING:
+            body(*blocks, *scratch_set([(sizes, wanted) for wanted in scratch_dtypes]))
+        return
+    cubes = [array.reshape(outer, array.shape[axis], inner) for array in arrays]
     width = min(inner, max(1, tile // max(length, 1)))
     batch = min(outer, max(1, tile // max(length * inner, 1))) if width == inner else 1
     widths, batches = -(-inner // width), -(-outer // batch)

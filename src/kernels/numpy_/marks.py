@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from ..executor import Array, parallel_slices
-from .bits import SIGNED, pack_tile, packed_size, select_bits, select_tile
-from .tiling import BOOL, FLOAT64, contiguous_in, is_contiguous, numpy_workspace, tile_size
+from .bits import map_bits, pack_tile, select_tile
+from .tiling import BOOL, FLOAT64, is_contiguous, numpy_workspace, tile_size
 
 __all__ = [
     "keep_marked",
@@ -59,7 +60,7 @@ def mark(x: Any, y: Any, mask_bits: Array, *, shape: tuple[int, ...], relation: 
         if or_nan:
             np.logical_or(keep, np.isnan(b), keep)
 
-    _mark([x, y], mask_bits, shape, test)
+    _mark([x, y], mask_bits, shape, test, int(or_nan))
 
 
 def mark_inside(x: Array, mask_bits: Array, *, low: float | None = None, high: float | None = None) -> None:
@@ -73,7 +74,7 @@ def mark_inside(x: Array, mask_bits: Array, *, low: float | None = None, high: f
             if high is not None:
                 np.logical_and(keep, np.less_equal(a, high), keep)
 
-    _mark([x], mask_bits, x.shape, test)
+    _mark([x], mask_bits, x.shape, test, int(low is not None and high is not None))
 
 
 def mark_finite(x: Array, mask_bits: Array) -> None:
@@ -82,7 +83,7 @@ def mark_finite(x: Array, mask_bits: Array) -> None:
 
 
 def _mark(
-    operands: list[Any], mask_bits: Array, shape: tuple[int, ...], test: Callable[..., Any], made: int = 1
+    operands: list[Any], mask_bits: Array, shape: tuple[int, ...], test: Callable[..., Any], made: int = 0
 ) -> None:
     """Fill a mask from ``test(*tiles of the operands, tile of bool)``, which makes so many bools an element itself."""
     size = math.prod(shape)
@@ -99,8 +100,8 @@ def _mark(
         test(*[_part(value, where) for value in given], keep)
         pack_tile(keep, mask_bits, where)
 
-    copied = [value.itemsize for value in given if np.ndim(value) > 1]
-    with numpy_workspace(sum(copied) + made + 1, size, step):
+    allocated = made + sum([value.itemsize for value in given if np.ndim(value) > 1])
+    with numpy_workspace(allocated, size, step) if allocated else nullcontext():
         parallel_slices(tile, size, step, [((step,), BOOL)])
 
 
@@ -158,18 +159,12 @@ def keep_marked(x: Array, mask_bits: Array, out: Array, *, contrary: bool = Fals
         kept[_unpacked(mask_bits, x) == contrary] = 0
         np.copyto(out, kept)
         return
-    source, target = contiguous_in(x, out).reshape(-1), out.reshape(-1)
-    size, dtype = out.size, out.dtype
-    step = tile_size(size, dtype)
 
-    def tile(where: slice, mask: Array) -> None:
-        mask = mask[: where.stop - where.start]
-        np.copyto(mask, np.unpackbits(mask_bits[where.start >> 3 : packed_size(where.stop)], count=mask.size))
-        np.subtract(mask, 1, mask) if contrary else np.negative(mask, mask)  # all ones where it is kept
-        np.bitwise_and(source[where].view(mask.dtype), mask, out=target[where].view(mask.dtype))
+    def tile(x: Array, out: Array, where: slice) -> None:
+        bits = mask_bits[where]
+        select_tile(x, np.bitwise_not(bits) if contrary else bits, out)
 
-    with numpy_workspace(1, size, step):
-        parallel_slices(tile, size, step, [((step,), SIGNED[dtype.itemsize])])
+    map_bits(tile, x, out)
 
 
 def share_marked(x: Array, own_bits: Array, other_bits: Array, out: Array) -> None:
@@ -179,21 +174,16 @@ def share_marked(x: Array, own_bits: Array, other_bits: Array, out: Array) -> No
         shared[~_unpacked(own_bits, x)] = 0
         np.copyto(out, shared)
         return
-    source, target = contiguous_in(x, out).reshape(-1), out.reshape(-1)
-    size, dtype = out.size, out.dtype
-    step = tile_size(size, dtype)
 
-    def tile(where: slice, share: Array, mask: Array) -> None:
-        share, part = share[: where.stop - where.start], target[where]
-        first, last = where.start >> 3, packed_size(where.stop)
-        np.copyto(share, np.unpackbits(other_bits[first:last], count=share.size), casting="unsafe")
-        np.multiply(share, -0.5, share)
-        np.add(share, 1.0, share)
-        np.multiply(source[where], share, part)
-        select_tile(part, own_bits, where, part, mask[: share.size])
+    def tile(x: Array, out: Array, where: slice) -> None:
+        select_tile(x, own_bits[where], out)
+        both = np.bitwise_and(own_bits[where], other_bits[where])
+        if both.any():
+            sharing = np.unpackbits(both, count=out.size).view(np.int8)
+            np.add(sharing, 1, sharing)
+            np.divide(out, sharing, out)
 
-    with numpy_workspace(1, size, step):
-        parallel_slices(tile, size, step, [((step,), dtype), ((step,), SIGNED[dtype.itemsize])])
+    map_bits(tile, x, out)
 
 
 def turn_marked(x: Array, plus_bits: Array, minus_bits: Array, out: Array) -> None:
@@ -203,21 +193,15 @@ def turn_marked(x: Array, plus_bits: Array, minus_bits: Array, out: Array) -> No
         turned[~(_unpacked(plus_bits, x) | _unpacked(minus_bits, x))] = 0
         np.copyto(out, turned)
         return
-    source, target = contiguous_in(x, out).reshape(-1), out.reshape(-1)
-    size, dtype = out.size, out.dtype
-    step = tile_size(size, dtype)
 
-    sign = 8 * dtype.itemsize - 1  # the number of the bit that says which sign a number has
+    def tile(x: Array, out: Array, where: slice) -> None:
+        kept = np.bitwise_or(plus_bits[where], minus_bits[where])
+        if out.size % 8 or not (kept == _ALL_BITS).all():
+            select_tile(x, kept, out)
+            x = out
+        sign = np.unpackbits(minus_bits[where], count=out.size).view(np.int8)
+        np.multiply(sign, -2, sign)
+        np.add(sign, 1, sign)
+        np.multiply(x, sign, out)
 
-    def tile(where: slice, mask: Array) -> None:
-        mask, part = mask[: where.stop - where.start], target[where]
-        first, last = where.start >> 3, packed_size(where.stop)
-        np.copyto(mask, np.unpackbits(minus_bits[first:last], count=mask.size))
-        np.left_shift(mask, sign, mask)
-        np.bitwise_xor(source[where].view(mask.dtype), mask, out=part.view(mask.dtype))
-        kept = np.bitwise_or(plus_bits[first:last], minus_bits[first:last])
-        if not (kept[:-1] == _ALL_BITS).all() or mask.size % 8 or kept[-1] != _ALL_BITS:
-            select_bits(part, kept, part, mask)
-
-    with numpy_workspace(2, size, step):
-        parallel_slices(tile, size, step, [((step,), SIGNED[dtype.itemsize])])
+    map_bits(tile, x, out, unpacked=2)

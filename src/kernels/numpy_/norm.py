@@ -12,8 +12,8 @@ import numpy as np
 
 from ..executor import Array, parallel_slices, scratch
 from .reduce import sum as sum_over
-from .rows import combine, sum_of_columns, sum_of_products, sum_of_rows
-from .tiling import elementwise, in_rows, rows_per_tile
+from .rows import SUMMED, combine, sum_of_columns, sum_of_products, sum_of_rows
+from .tiling import TILE_BYTES, DType, elementwise, in_rows, rows_per_tile
 
 __all__ = [
     "add_bias",
@@ -33,11 +33,11 @@ def layer_norm(
     ``mean`` and ``rstd`` (rows,) are outs too: all that backward needs beside ``x``.
     """
 
-    def tile(where: slice, column: Array, squares: Array) -> None:
+    def tile(where: slice, column: Array, *squares: Array) -> None:
         part, m, r = out[where], mean[where], rstd[where]
         _mean_of_rows(x[where], m)
         np.subtract(x[where], m[:, None], part)
-        sum_of_products(part, part, r, squares)
+        sum_of_products(part, part, r, *squares)
         np.multiply(r, 1 / x.shape[1], r)
         _reciprocal_root(r, eps)
         np.multiply(part, r[:, None], part)
@@ -46,7 +46,7 @@ def layer_norm(
         if bias is not None:
             np.add(part, bias, part)
 
-    _over_rows(tile, x, 1)
+    _over_rows(tile, x, 0 if x.dtype in SUMMED else 1)
 
 
 def layer_norm_backward(
@@ -86,16 +86,16 @@ def layer_norm_backward(
 def rms_norm(x: Array, weight: Array | None, out: Array, rstd: Array, *, eps: float) -> None:
     """``out = x * rstd * weight`` with ``rstd = 1 / sqrt(mean(x * x) + eps)`` (rows,) for each row of ``x``."""
 
-    def tile(where: slice, column: Array, squares: Array) -> None:
+    def tile(where: slice, column: Array, *squares: Array) -> None:
         part, r = out[where], rstd[where]
-        sum_of_products(x[where], x[where], r, squares)
+        sum_of_products(x[where], x[where], r, *squares)
         np.multiply(r, 1 / x.shape[1], r)
         _reciprocal_root(r, eps)
         np.multiply(x[where], r[:, None], part)
         if weight is not None:
             np.multiply(part, weight, part)
 
-    _over_rows(tile, x, 1)
+    _over_rows(tile, x, 0 if x.dtype in SUMMED else 1)
 
 
 def rms_norm_backward(
@@ -140,10 +140,13 @@ class ColumnSums:
 
     def __init__(self, like: Array, outs: Sequence[Array | None]) -> None:
         rows, columns = like.shape
-        self._step = rows_per_tile(rows, columns, like.dtype)
+        self._step = rows_of_a_tile(rows, columns, like.dtype)
         tiles = -(-rows // self._step)
         self._outs = outs
-        self._partials = [None if out is None else scratch((tiles, columns), like.dtype) for out in outs]
+        self._partials = [None if out is None else self._parts(out, (tiles, columns)) for out in outs]
+
+    def _parts(self, out: Array, shape: tuple[int, int]) -> Array:
+        return out[None] if shape[0] == 1 else scratch(shape, out.dtype)
 
     def add(self, which: int, where: slice, tile: Array) -> None:
         partials = self._partials[which]
@@ -152,20 +155,29 @@ class ColumnSums:
 
     def finish(self) -> None:
         for out, partials in zip(self._outs, self._partials, strict=True):
-            if out is not None and partials is not None:
+            if out is not None and partials is not None and len(partials) != 1:
                 combine(partials, out)
 
 
 def _over_rows(body: Callable[..., None], x: Array, blocks: int) -> None:
     """Call ``body(rows, scratch column, *scratch blocks)`` for each tile of rows of ``x``."""
     rows, columns = x.shape
-    step = rows_per_tile(rows, columns, x.dtype)
+    step = rows_of_a_tile(rows, columns, x.dtype)
 
     def tile(where: slice, *buffers: Array) -> None:
         with in_rows(columns, (where.stop - where.start) * columns):
             body(where, *[buffer[: where.stop - where.start] for buffer in buffers])
 
     parallel_slices(tile, rows if columns else 0, step, [((step, 1), x.dtype)] + [((step, columns), x.dtype)] * blocks)
+
+
+def rows_of_a_tile(rows: int, columns: int, dtype: DType) -> int:
+    """Rows of which a tile has up to twice the usual size, where the matrix is large enough for two of these.
+
+    Ten short steps go over each: with more to do in one, two threads meet less often at the interpreter's lock.
+    """
+    half = rows * columns * dtype.itemsize // 2
+    return rows_per_tile(rows, columns, dtype, min(max(half, TILE_BYTES), 2 * TILE_BYTES))
 
 
 def _mean_of_rows(x: Array, out: Array) -> None:

@@ -6,6 +6,7 @@ parameter and state are updated in place. What is stored as float16 or bfloat16 
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -76,6 +77,9 @@ def sgd_step(
     maximize: bool = False,
 ) -> None:
     """One step of stochastic gradient descent; ``first`` sets the momentum buffer to the gradient."""
+    if momentum_buf is None and not weight_decay and not maximize:
+        update_tiles(functools.partial(_descend, -lr), grad, [param], work=1)
+        return
 
     def tile(g: Array, p: Array, *rest: Array) -> None:
         t, s = rest[-2:]
@@ -93,8 +97,12 @@ def sgd_step(
                 g = np.add(g, s, s)
             else:
                 g = buf
-        np.multiply(g, -lr, s)
-        np.add(p, s, p)
+        _descend(-lr, g, p, s)
 
     states = [] if momentum_buf is None else [momentum_buf]
     update_tiles(tile, grad, [param, *states])
+
+
+def _descend(factor: float, grad: Array, param: Array, work: Array) -> None:
+    np.multiply(grad, factor, work)
+    np.add(param, work, param)

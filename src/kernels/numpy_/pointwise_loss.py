@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..executor import Array, ScratchSpec, parallel_for, scratch_sets
+from ..executor import Array, ScratchSpec, parallel_for, scratch
 from .rows import sum_of_all
-from .tiling import BOOL, FLOAT32, FLOAT64, DType, is_contiguous, tile_size
+from .tiling import BOOL, FLOAT32, FLOAT64, TILE_BYTES, DType, is_contiguous, tile_size
 
 __all__ = ["pointwise_loss", "pointwise_loss_backward"]
+
+_WORKING = (FLOAT32, FLOAT64)  # the dtypes that are computed in themselves
 
 
 def pointwise_loss(
@@ -44,15 +46,14 @@ def pointwise_loss(
     Raises:
         RuntimeError: for ``"bce"`` if an element of ``x`` is not between 0 and 1.
     """
-    value, buffers = _KINDS[kind].value, _KINDS[kind].buffers
-    if reduction != "none":
-        sums = np.zeros(max(1, _Tiles.of(_inputs(x, target, weight, pos_weight), x).number), np.float64)
-    extra = [out] if reduction == "none" else []
+    tensors = _inputs(x, target, weight, pos_weight)
+    one = _is_one_tile(x, tensors)
+    sums = np.zeros(1 if one or reduction == "none" else max(1, _Tiles.of(tensors, x).number), FLOAT64)
 
     def tile(index: int, tensors: list[Array | None], outs: list[Array], work: Array, *spare: Array) -> None:
         first, second, weights, positive = tensors
         with np.errstate(all="ignore"):
-            value(_Operands(first, second, positive, parameter), work, *spare)
+            _KINDS[kind].value(_Operands(first, second, positive, parameter), work, *spare)
             if weights is not None:
                 np.multiply(work, weights, work)
         if reduction == "none":
@@ -60,9 +61,9 @@ def pointwise_loss(
         else:
             sums[index] = sum_of_all(work)
 
-    _for_tiles(tile, x, target, weight, pos_weight, extra, buffers)
+    _for_tiles(tile, x, target, weight, pos_weight, [out] if reduction == "none" else [], _KINDS[kind].buffers)
     if reduction != "none":
-        total = np.add.reduce(sums)
+        total = sums[0] if one else np.add.reduce(sums)
         size = x.size if reduction == "mean" else 1
         out[...] = total / size if size else np.nan
 
@@ -97,16 +98,18 @@ def pointwise_loss_backward(
             if wants_target and len(targets) == 2 and slopes.differ_in_sign:
                 np.negative(targets[0], place)
                 continue
+            made = place if place.dtype == work.dtype else work
             with np.errstate(all="ignore"):
                 slope = slopes.target_slope if wants_target else slopes.slope
-                slope(_Operands(first, second, positive, parameter), work, *spare)
+                slope(_Operands(first, second, positive, parameter), made, *spare)
                 if weights is not None:
-                    np.multiply(work, weights, work)
+                    np.multiply(made, weights, made)
                 if factor != 1:
-                    np.multiply(work, factor, work)
+                    np.multiply(made, factor, made)
                 if upstream is not None:
-                    np.multiply(work, upstream, work)
-            np.copyto(place, work, casting="unsafe")
+                    np.multiply(made, upstream, made)
+            if made is work:
+                np.copyto(place, work, casting="unsafe")
 
     _for_tiles(tile, x, target, weight, pos_weight, ([] if reduced else [grad]) + wanted, slopes.buffers)
 
@@ -157,6 +160,12 @@ class _Tiles(NamedTuple):
         return part
 
 
+def _is_one_tile(x: Array, tensors: Sequence[Array]) -> bool:
+    """Whether nothing has to be cut or cast."""
+    dtype = x.dtype
+    return x.nbytes <= TILE_BYTES and dtype in _WORKING and all(tensor.dtype == dtype for tensor in tensors)
+
+
 def _inputs(*tensors: Array | None) -> list[Array]:
     return [tensor for tensor in tensors if tensor is not None]
 
@@ -174,15 +183,18 @@ def _for_tiles(
 
     Only so many ``buffers`` of the last four are handed on.
     """
-    weight, pos_weight = (w if w is None else np.broadcast_to(w, x.shape) for w in (weight, pos_weight))
+    if weight is not None or pos_weight is not None:
+        weight, pos_weight = (w if w is None else np.broadcast_to(w, x.shape) for w in (weight, pos_weight))
     tensors = [x, target, weight, pos_weight]
+    if _is_one_tile(x, _inputs(*tensors)):
+        dtypes = [x.dtype, x.dtype, x.dtype, BOOL][:buffers]
+        if x.size:
+            body(0, tensors, outs, *[scratch(x.shape, dtype) for dtype in dtypes])
+        return
     cut = _Tiles.of(_inputs(*tensors, *outs), x)
     working: DType = FLOAT64 if x.dtype == FLOAT64 else FLOAT32
     cast = [tensor is not None and tensor.dtype != working for tensor in tensors]
     dtypes = [working, working, working, BOOL][:buffers]
-    if cut.number == 1 and True not in cast:
-        body(0, tensors, outs, *scratch_sets(1, [(x.shape, dtype) for dtype in dtypes])[0])
-        return
     length = min(cut.tile, x.size)
     specs: list[ScratchSpec] = [((length,), dtype) for dtype in dtypes]
     specs += [((length if casting else 0,), working) for casting in cast]

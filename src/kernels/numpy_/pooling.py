@@ -7,10 +7,11 @@ largest it is the first one, and the last one that is NaN, as in PyTorch.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,8 +44,10 @@ def max_pool(
     axes = len(kernel)
     windows = Windows(x.shape[x.ndim - axes :], out.shape[out.ndim - axes :], kernel, stride, padding, dilation)
     source, results, numbers = (_planes(array, axes) for array in (x, out, places))
-    if _fits_side_by_side(windows, source) and _max_side_by_side(source, results, numbers, windows):
-        return
+    if 0 < source.size <= _FEW:
+        cut = _side_by_side(windows)
+        if cut is not None and _max_side_by_side(source, results, numbers, cut):
+            return
     first = _first_places(windows, places.dtype) if any(padding) else None
     lowest, number_of = _lowest(out.dtype), places.dtype.type
 
@@ -77,31 +80,46 @@ def max_pool(
     _over_blocks(run, results, windows, [(out.dtype, BOOL), (out.dtype, places.dtype)])
 
 
-def _fits_side_by_side(windows: Windows, x: Array) -> bool:
-    """Whether a few elements are cut into windows without gaps, overlaps or a rest."""
-    if not 0 < x.size <= _FEW or windows.kernel != windows.stride or any(windows.padding):
-        return False
+class _Cut(NamedTuple):
+    """How planes are cut into windows without gaps, overlaps or a rest.
+
+    Attributes:
+        shape: of a plane, with two axes for each: windows, and places in them.
+        order: of the axes of planes, such that all windows come before all places.
+        places: their numbers, in the shape of a window.
+    """
+
+    shape: Numbers
+    order: Numbers
+    places: Array
+
+    def seen(self, x: Array) -> Array:
+        """(planes, *size) as a view (planes, *count, *kernel)."""
+        return x.reshape(len(x), *self.shape).transpose(self.order)
+
+
+@functools.lru_cache(maxsize=128)
+def _side_by_side(windows: Windows) -> _Cut | None:
+    """How planes are cut; None if windows do not lie side by side."""
+    if windows.kernel != windows.stride or any(windows.padding):
+        return None
     cut = zip(windows.size, windows.counts, windows.kernel, windows.dilation, strict=True)
-    return all(size == count * kernel and step == 1 for size, count, kernel, step in cut)
-
-
-def _side_by_side(x: Array, windows: Windows) -> Array:
-    """(planes, *size) as a view (planes, *count, *kernel)."""
+    if not all(size == count * kernel and step == 1 for size, count, kernel, step in cut):
+        return None
     axes = len(windows.size)
-    pairs = itertools.chain.from_iterable(zip(windows.counts, windows.kernel, strict=True))
-    cut = x.reshape(len(x), *pairs)
-    return cut.transpose(0, *range(1, 2 * axes, 2), *range(2, 2 * axes + 1, 2))
+    pairs = tuple(itertools.chain.from_iterable(zip(windows.counts, windows.kernel, strict=True)))
+    order = 0, *range(1, 2 * axes, 2), *range(2, 2 * axes + 1, 2)
+    return _Cut(pairs, order, np.arange(windows.places).reshape(windows.kernel))
 
 
-def _max_side_by_side(x: Array, out: Array, places: Array, windows: Windows) -> bool:
+def _max_side_by_side(x: Array, out: Array, places: Array, cut: _Cut) -> bool:
     """`max_pool` of windows side by side; False, and nothing done, if there is NaN."""
-    seen = _side_by_side(x, windows).reshape(-1, windows.places)
-    found = seen.argmax(axis=1)
-    largest = seen[np.arange(len(found)), found]
+    seen = cut.seen(x).reshape(out.size, -1)
+    largest = np.maximum.reduce(seen, axis=1)
     if np.isnan(largest).any():
         return False
     np.copyto(out, largest.reshape(out.shape))
-    np.copyto(places, found.reshape(places.shape), casting="unsafe")
+    np.copyto(places, seen.argmax(axis=1).reshape(places.shape), casting="unsafe")
     return True
 
 
@@ -128,11 +146,11 @@ def max_pool_backward(
     if results.size == 0:
         return
     bits: Any = _INTEGERS[out.itemsize]  # a product with 0 that is 0 for NaN, too
-    if _fits_side_by_side(windows, results):
-        chosen = numbers.reshape(-1, 1) == np.arange(windows.places)
-        spread = np.multiply(upstream.reshape(-1, 1).view(bits), chosen, dtype=bits).view(out.dtype)
-        target = _side_by_side(results, windows)
-        target[...] = spread.reshape(target.shape)
+    cut = _side_by_side(windows) if results.size <= _FEW else None
+    if cut is not None:
+        column = (*upstream.shape, *(1,) * axes)
+        chosen = np.equal(numbers.reshape(column), cut.places)
+        np.multiply(upstream.reshape(column).view(bits), chosen, out=cut.seen(results).view(bits))
         return
     blocks = windows.blocks(tile_size(1 << 30, out.dtype)) if windows.positions else []
     largest = max((block.length for block in blocks), default=1)

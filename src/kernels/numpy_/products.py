@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..executor import Array, scratch
 from .linalg import matmul
-from .tiling import copy_tiled, map_tiles
+from .tiling import UNTILED, copy_tiled, elementwise, map_tiles
 
 __all__ = [
     "contract",
@@ -25,39 +26,79 @@ def contract(x: Array, y: Array, out: Array, *, left: Labels, right: Labels, res
 
     A label stands once at most in each of the three, and in two of them at least.
     """
-    summed = [label for label in left if label in right and label not in result]
+    plan = _plan(left, right, result)
+    if plan.turned:
+        x, y = y, x
+    a, b = x.transpose(plan.first), y.transpose(plan.second)
+    shared, rows, summed = plan.counts
     if not summed:
-        views = [_in_order(operand, labels, result) for operand, labels in ((x, left), (y, right))]
-        map_tiles(_multiply, [np.broadcast_to(view, out.shape) for view in views] + [out])
+        a, b = a[plan.spread_first], b[plan.spread_second]
+        if out.size <= UNTILED:
+            elementwise(np.multiply, a, b, out)
+        else:
+            map_tiles(_multiply, [np.broadcast_to(a, out.shape), np.broadcast_to(b, out.shape), out])
         return
-    shared = [label for label in result if label in left and label in right]
-    rows = [label for label in result if label not in right]
-    columns = [label for label in result if label not in left]
-    if [*shared, *columns, *rows] == [*result]:  # the transposed product lies in C order
-        x, y, left, right, rows, columns = y, x, right, left, columns, rows
-    sizes = dict(zip((*left, *right), (*x.shape, *y.shape), strict=True))
-    batch, m, n, k = (math.prod(sizes[label] for label in labels) for labels in (shared, rows, columns, summed))
-    lead = (batch,) if shared else ()
-    a = _merged(x.transpose([left.index(label) for label in (*shared, *rows, *summed)]), (*lead, m, k))
-    b = _merged(y.transpose([right.index(label) for label in (*shared, *summed, *columns)]), (*lead, k, n))
-    order = [*shared, *rows, *columns]
-    if order == [*result]:
+    order = (*a.shape[: shared + rows], *b.shape[shared + summed :])
+    m, k = math.prod(a.shape[shared : shared + rows]), math.prod(b.shape[shared : shared + summed])
+    n = math.prod(b.shape[shared + summed :])
+    lead = (math.prod(a.shape[:shared]),) if shared else ()
+    a, b = _merged(a, (*lead, m, k)), _merged(b, (*lead, k, n))
+    if plan.back is None:
         matmul(a, b, out.reshape((*lead, m, n)))
         return
     product = scratch((*lead, m, n), out.dtype)
     matmul(a, b, product)
-    made = product.reshape([sizes[label] for label in order])
-    copy_tiled(made.transpose([order.index(label) for label in result]), out)
+    copy_tiled(product.reshape(order).transpose(plan.back), out)
 
 
-def _in_order(x: Array, labels: Labels, result: Labels) -> Array:
-    """``x`` with its axes where ``result`` has them, and axes of size 1 for the others."""
-    moved = x.transpose([labels.index(label) for label in result if label in labels])
-    return moved[tuple(slice(None) if label in labels else None for label in result)]
+class _Plan(NamedTuple):
+    """How a contraction is one product of matrices, or of elements.
+
+    Attributes:
+        turned: whether the second operand is the left matrix: the transposed product lies in C order then.
+        first, second: the axes of the left and the right matrix: (shared, rows, summed) and (shared, summed, columns);
+            where nothing is summed, those of the result.
+        counts: how many of them are shared, rows, and summed.
+        back: the axes of the product in the order of the result, None if it has them in order.
+        spread_first, spread_second: where nothing is summed, indices that add the axes which an operand lacks.
+    """
+
+    turned: bool
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    counts: tuple[int, int, int]
+    back: tuple[int, ...] | None = None
+    spread_first: tuple[slice | None, ...] = ()
+    spread_second: tuple[slice | None, ...] = ()
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(left: Labels, right: Labels, result: Labels) -> _Plan:
+    summed = [label for label in left if label in right and label not in result]
+    if not summed:
+        a, b = (tuple(labels.index(label) for label in result if label in labels) for labels in (left, right))
+        c, d = (tuple(slice(None) if label in labels else None for label in result) for labels in (left, right))
+        return _Plan(False, a, b, (0, 0, 0), None, c, d)
+    shared = [label for label in result if label in left and label in right]
+    rows = [label for label in result if label not in right]
+    columns = [label for label in result if label not in left]
+    turned = [*shared, *columns, *rows] == [*result]
+    if turned:
+        left, right, rows, columns = right, left, columns, rows
+    order = [*shared, *rows, *columns]
+    return _Plan(
+        turned,
+        tuple(left.index(label) for label in (*shared, *rows, *summed)),
+        tuple(right.index(label) for label in (*shared, *summed, *columns)),
+        (len(shared), len(rows), len(summed)),
+        None if order == [*result] else tuple(order.index(label) for label in result),
+    )
 
 
 def _merged(x: Array, shape: tuple[int, ...]) -> Array:
     """``x`` in another shape: a view, or a leased copy where strides don't allow one."""
+    if x.shape == shape:
+        return x
     try:
         return x.reshape(shape, copy=False)
     except ValueError:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..executor import Array, parallel_for, parallel_slices, scratch
 from .rows import combine, reduce_rows, sum_of_all, sum_of_columns
-from .tiling import BOOL, FLOAT32, FLOAT64, DType, contiguous, copy_tiled, rows_per_tile, tile_size
+from .tiling import BOOL, FLOAT32, FLOAT64, DType, contiguous, copy_tiled, elementwise, rows_per_tile, tile_size
 
 __all__ = [
     "all",
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _LEAST_CHUNK = 64
+_FEW_TERMS = 4  # so few are added one after another
 _SMALL = 2048  # elements: so few are reduced by one call, whatever the axes
 _TILES_TOGETHER = 4  # one step is short: see the note in tiling.py
 
@@ -121,6 +122,13 @@ def _reduce(ufunc: np.ufunc, x: Array, out: Array, axes: tuple[int, ...] | None,
         gone = x.ndim if axes is None else len(axes)
         ufunc.reduce(x, axis=axes, out=out if out.ndim == x.ndim - gone else out.reshape(_kept_shape(x, axes)))
         return
+    first, last = (0, x.ndim - 1) if axes is None else (axes[0], axes[-1]) if axes else (0, -1)
+    together = axes is None or last - first == len(axes) - 1
+    if out.dtype == working and together and 0 <= first <= last and x.flags.c_contiguous:
+        before, after = math.prod(x.shape[:first]), math.prod(x.shape[last + 1 :])
+        length = math.prod(x.shape[first : last + 1])
+        _reduce_middle(ufunc, x.reshape(before, length, after), out.reshape(before, after))
+        return
     reduced = [axes is None] * x.ndim
     for axis in axes or ():
         reduced[axis] = True
@@ -179,6 +187,9 @@ def _reduce_middle(ufunc: np.ufunc, x: Array, out: Array) -> None:
     width = min(inner, max(1, tile // chunk))
     batch = max(1, tile // (length * inner)) if chunk == length and width == inner else 1
     chunks, widths, batches = -(-length // chunk), -(-inner // width), -(-outer // batch)
+    if chunks * widths * batches == 1:
+        _reduce_block(ufunc, x, out)
+        return
     partials = out[None] if chunks == 1 else scratch((chunks, outer, inner), out.dtype)
 
     def block(index: int) -> None:
@@ -199,6 +210,10 @@ def _reduce_middle(ufunc: np.ufunc, x: Array, out: Array) -> None:
 def _reduce_block(ufunc: np.ufunc, x: Array, out: Array) -> None:
     if x.shape[2] == 1:
         reduce_rows(ufunc, x[:, :, 0], out[:, 0])
+    elif 1 < x.shape[1] <= _FEW_TERMS and x.shape[2] >= _LEAST_CHUNK and x.dtype == out.dtype:
+        elementwise(ufunc, x[:, 0], x[:, 1], out)  # a third of the time that the reduction takes
+        for term in range(2, x.shape[1]):
+            elementwise(ufunc, out, x[:, term], out)
     elif ufunc is np.add and (len(x) == 1 or x.shape[1] > _LEAST_CHUNK):
         for matrix, sums in zip(x, out, strict=True):
             sum_of_columns(matrix, sums)

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..executor import Array, ScratchSpec, blas_single_threaded, parallel_for, scratch
-from ..windows import Windows
+from ..windows import Windows, copies, keep_rows
 from .tiling import FLOAT32, DType, contiguous
 
 __all__: list[str] = []
@@ -71,14 +71,17 @@ class _Rows:
             (windows.padding[0] - rows.start * self.stride, *windows.padding[1:]),
             (1, *windows.dilation[1:]),
         )
-        for meeting in part.meetings(part.block()):
+        by_runs = count == 1 and keep_rows(part) and source[:1, :1].flags.c_contiguous
+        if by_runs:
+            source = source.reshape(grouped, wide, -1)
+        for (remainder, *others), inside, seen, outside in copies(part, by_runs):
+            where: tuple[Any, ...] = (_EVERY, *others, _EVERY, remainder)
             # (groups, channels, rows, samples, ...) as (groups, channels, samples, rows, ...)
-            where: tuple[Any, ...] = (_EVERY, *meeting.place[1:], _EVERY, meeting.place[0])
             target = columns[where].swapaxes(2, 3)
-            if not meeting.whole:
-                target.fill(0)
-            if meeting.inside is not None and meeting.source is not None:
-                target[meeting.inside] = source[meeting.source]
+            if inside is not None and seen is not None:
+                (target.reshape(grouped, wide, -1) if by_runs else target)[inside] = source[seen]
+            for edge in outside:
+                target[edge] = 0
         across = count * self.length
         flat = columns.reshape(grouped, self.places * wide, self.stride, -1)
         found = []

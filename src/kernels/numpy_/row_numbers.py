@@ -2,8 +2,8 @@
 
 NOTE [ Sums of rows ]
 1. Long rows are added one after the other, in stripes of columns that threads share out. Short ones are added element
-   by element: `np.add.at` takes about a nanosecond for each, if everything has one dtype and one axis. Between these,
-   all rows that are the first of their number are added at once, then all second ones, and so on.
+   by element: `np.add.at` takes about a nanosecond for each, if everything has one dtype and one axis; two neighbours
+   as the parts of one complex number take no longer than one.
 2. Where many rows fall into one place, and in half precision, rows are sorted by number, so that each sum is a wide or
    a pairwise one.
 3. Whichever way is taken depends on shapes and dtypes only, and each sum is in the order of the rows.
@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ...memory import SMALL_BYTES
 from ..executor import Array, parallel_for, parallel_slices
-from .tiling import UNTILED, contiguous, numpy_workspace, rows_per_tile, tile_size
+from .tiling import UNTILED, DType, contiguous, numpy_workspace, rows_per_tile, tile_size
 
 __all__ = [
     "index_add",
@@ -29,22 +30,29 @@ _WORKSPACE = 40  # bytes an element that NumPy needs to sort: numbers, their ord
 _FEW_COLUMNS = 8
 _SHORT = 16  # rows of a stretch that are added to those of other stretches
 _LONG = 512  # elements of a row that is added by a call of its own
-_MIDDLE = 64  # elements of a row that is added together with others
 _CROWDED = 16  # rows that fall into one place on average
 _STRIPE = 1 << 13  # elements of a row that a thread adds
-_CHUNK = 1 << 15  # elements that are numbered at a time
+_CHUNK = 1 << 15  # elements, or pairs of them, that are numbered at a time
+_INT64 = np.dtype(np.int64)
+_PAIRS: dict[DType, DType] = {
+    np.dtype(np.float32): np.dtype(np.complex64),
+    np.dtype(np.float64): np.dtype(np.complex128),
+}
 
 
 def take_rows(x: Array, index: Array, out: Array, *, axis: int) -> None:
     """``out[i, j, k] = x[i, index[j], k]``; numbers are in range, or count from the end."""
     if not out.size:
         return
+    if out.size <= UNTILED and x.flags.c_contiguous:
+        x.take(index, axis=axis, out=out, mode="wrap")  # "raise" would copy twice
+        return
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     source, target = contiguous(x).reshape(outer, x.shape[axis], inner), out.reshape(outer, len(index), inner)
 
     def block(where: slice) -> None:
         if outer == 1:
-            np.take(source[0], index[where], axis=0, out=target[0, where], mode="wrap")  # "raise" would copy twice
+            np.take(source[0], index[where], axis=0, out=target[0, where], mode="wrap")
         else:
             np.take(source[where], index, axis=1, out=target[where], mode="wrap")
 
@@ -68,17 +76,27 @@ def index_add(out: Array, index: Array, src: Array, *, axis: int, alpha: Any = 1
     if not src.size:
         return
     length = out.shape[axis]
+    if axis == 0 and alpha == 1 and src.nbytes < SMALL_BYTES and _add_few(out, index, src):
+        return
     if not out.flags.c_contiguous or out.dtype != src.dtype or not adds_at_once(out.dtype, len(index), length):
         _add_stretches(out, index, src, axis, alpha)
         return
     inner = math.prod(out.shape[axis + 1 :])
     target, given = out.reshape(-1, length, inner), contiguous(src).reshape(-1, len(index), inner)
-    if inner >= _LONG:
-        _add_long(target, index, given, alpha)
-        return
-    together = inner >= _MIDDLE and len(target) == 1 and src.size <= UNTILED
-    if not (together and _add_ranks(target[0], index, given[0], alpha)):
-        _add_short(target, index, given, alpha)
+    (_add_long if inner >= _LONG else _add_short)(target, index, given, alpha)
+
+
+def _add_few(out: Array, index: Array, src: Array) -> bool:
+    """`index_add` of so little that what it is counted in would cost more; whether it could be done."""
+    length, count = len(out), len(index)
+    if not (out.flags.c_contiguous and src.flags.c_contiguous and out.dtype == src.dtype):
+        return False
+    if not adds_at_once(out.dtype, count, length):
+        return False
+    width = src.size // count
+    numbers = np.remainder(index, length, dtype=_INT64)[:, None] * width + np.arange(width)
+    np.add.at(out.reshape(-1), numbers.reshape(-1), src.reshape(-1))
+    return True
 
 
 def _add_long(out: Array, index: Array, src: Array, alpha: Any) -> None:
@@ -100,42 +118,29 @@ def _add_long(out: Array, index: Array, src: Array, alpha: Any) -> None:
 
 
 def _add_short(out: Array, index: Array, src: Array, alpha: Any) -> None:
-    """An element at a time. Arrays are (outer, rows, columns)."""
+    """An element or two at a time. Arrays are (outer, rows, columns)."""
     outer, count, inner = src.shape
     length = out.shape[1]
-    flat, columns = out.reshape(-1), np.arange(inner)
-    batch = max(1, _CHUNK // (count * inner))
-    chunk = count if batch > 1 else max(1, _CHUNK // inner)
+    dtype: DType = _PAIRS.get(out.dtype, out.dtype) if inner % 2 == 0 else out.dtype
+    flat = out.reshape(-1).view(dtype)
+    width = inner * out.itemsize // dtype.itemsize
+    columns = np.arange(width)
+    batch = max(1, _CHUNK // (count * width))
+    chunk = count if batch > 1 else max(1, _CHUNK // width)
 
     def some(where: slice) -> None:
-        before = np.arange(where.start, where.stop)[:, None, None] * length
         for begin in range(0, count, chunk):
             rows = slice(begin, begin + chunk)
-            numbers = (before + (index[rows] % length)[:, None]) * inner + columns
-            given = src[where, rows]
-            np.add.at(flat, numbers.reshape(-1), (given if alpha == 1 else given * alpha).reshape(-1))
+            numbers = np.remainder(index[rows], length, dtype=_INT64)[:, None] * width + columns
+            if outer > 1:
+                numbers = numbers + np.arange(where.start, where.stop)[:, None, None] * (length * width)
+            given = src[where, rows] if alpha == 1 else src[where, rows] * alpha
+            np.add.at(flat, numbers.reshape(-1), given.reshape(-1).view(dtype))
 
-    with numpy_workspace(16 + (0 if alpha == 1 else out.itemsize), src.size, min(src.size, batch * chunk * inner)):
+    itemsize = 16 * out.itemsize // dtype.itemsize + (0 if alpha == 1 else out.itemsize)
+    size = min(src.size, batch * chunk * inner)
+    with numpy_workspace(itemsize, src.size, size):
         parallel_slices(some, outer, batch)
-
-
-def _add_ranks(out: Array, index: Array, src: Array, alpha: Any) -> bool:
-    """First rows of all numbers at once, then second ones, and so on; False if a number comes too often for that."""
-    with numpy_workspace(_WORKSPACE, len(index), len(index)):
-        order, starts, places = segments(index % len(out))
-        counts = np.diff(starts, append=len(order))
-        most = int(counts.max())
-        if most > _SHORT:
-            return False
-        with numpy_workspace(3 * out.itemsize, src.size, src.size):
-            for rank in range(most):
-                chosen = np.flatnonzero(counts > rank) if rank else slice(None)
-                rows = src.take(order[starts[chosen] + rank], axis=0)
-                if alpha != 1:
-                    rows *= alpha
-                rows += out.take(places[chosen], axis=0)
-                out[places[chosen]] = rows
-    return True
 
 
 def _add_stretches(out: Array, index: Array, src: Array, axis: int, alpha: Any) -> None:

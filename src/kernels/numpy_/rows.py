@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from ..executor import Array, scratch
@@ -10,16 +12,17 @@ _FEW_COLUMNS = 16  # up to here a loop over columns beats NumPy's reduction, whi
 _ROWS_A_COLUMN = 25  # if there are so many rows for each column: a column costs half a microsecond
 _WIDE = 1024
 _RUN = 32
-_SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
+SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
 _TOGETHER = 1024  # elements that are added in one go, on the lanes of the processor
 _RUN_OF_ALL = 256
-_INTP = np.dtype(np.intp)
+_ALONE = 8192  # terms of a product of two lines that BLAS adds on the calling thread
+INTP = np.dtype(np.intp)
 _ARG = {np.maximum: np.argmax, np.minimum: np.argmin}
 
 
-def max_of_rows(x: Array, out: Array) -> None:
-    """``out[i] = max(x[i, :])`` of a matrix with at least one column."""
-    reduce_rows(np.maximum, x, out)
+def max_of_rows(x: Array, out: Array, places: Array | None = None) -> None:
+    """``out[i] = max(x[i, :])`` of a matrix with at least one column; ``places`` is scratch of one integer a row."""
+    reduce_rows(np.maximum, x, out, places)
 
 
 def sum_of_rows(x: Array, out: Array) -> None:
@@ -27,17 +30,18 @@ def sum_of_rows(x: Array, out: Array) -> None:
     reduce_rows(np.add, x, out)
 
 
-def reduce_rows(ufunc: np.ufunc, x: Array, out: Array) -> None:
+def reduce_rows(ufunc: np.ufunc, x: Array, out: Array, places: Array | None = None) -> None:
     """``out[i] = ufunc.reduce(x[i, :])``, in ``out``'s dtype."""
     rows, columns = x.shape
     if 0 < columns <= _FEW_COLUMNS and rows > _ROWS_A_COLUMN * columns and x.dtype == out.dtype:
         np.copyto(out, x[:, 0])
         for column in range(1, columns):
             ufunc(out, x[:, column], out=out)
-    elif ufunc is np.add and columns and x.dtype == out.dtype and x.dtype in _SUMMED and x.strides[1] == x.itemsize:
+    elif ufunc is np.add and columns and x.dtype == out.dtype and x.dtype in SUMMED and x.strides[1] == x.itemsize:
         _sum_long_rows(x, out)
     elif ufunc in _ARG and _FEW_COLUMNS < columns < _WIDE and x.flags.c_contiguous and x.dtype == out.dtype:
-        places = scratch((rows,), _INTP)  # up to this width the search is four times as fast as the reduction
+        if places is None:
+            places = scratch((rows,), INTP)  # up to this width the search is four times as fast as the reduction
         _ARG[ufunc](x, axis=1, out=places)
         out[...] = x[np.arange(rows), places]  # the first NaN, if there is one
     else:
@@ -58,22 +62,47 @@ def _sum_long_rows(x: Array, out: Array) -> None:
         np.add(out, np.einsum("ij->i", x[:, even:]), out=out)
 
 
-def sum_of_products(x: Array, y: Array, out: Array, work: Array) -> None:
-    """``out[i] = sum(x[i, :] * y[i, :])``, without the products, for which ``work`` is, unless rows are very long.
+def sum_of_products(x: Array, y: Array, out: Array, work: Array | None = None) -> None:
+    """``out[i] = sum(x[i, :] * y[i, :])``; of floats without the products, for which ``work`` is in half precision.
 
     ``y`` may be one row for all.
     """
-    if _FEW_COLUMNS < x.shape[1] <= 2 * _TOGETHER and x.dtype == y.dtype == out.dtype and x.dtype in _SUMMED:
-        np.einsum("ij,j->i" if y.ndim == 1 else "ij,ij->i", x, y, out=out)
+    if not (x.dtype == y.dtype == out.dtype and x.dtype in SUMMED):
+        sum_of_rows(np.multiply(x, y, work), out)
         return
-    np.multiply(x, y, work)
-    sum_of_rows(work, out)
+    sum_of_line_products(x, y, out)
+
+
+def sum_of_lines(x: Array, out: Array) -> None:
+    """``out = x.sum(-1)`` of floats of 32 or 64 bits, on many lanes at once."""
+    if x.shape[-1] <= _ALONE:
+        np.einsum("...i->...", x, out=out)
+    else:
+        _by_runs(lambda runs: np.einsum("...i->...", runs), [x], out)
+
+
+def sum_of_line_products(x: Array, y: Array, out: Array) -> None:
+    """``out = (x * y).sum(-1)`` of floats of 32 or 64 bits, on many lanes at once; ``y`` may be one line for all."""
+    if x.shape[-1] <= _ALONE:
+        np.vecdot(x, y, out=out)
+    else:
+        _by_runs(np.vecdot, [x, y], out)
+
+
+def _by_runs(function: Callable[..., Array], arrays: Sequence[Array], out: Array) -> None:
+    """``out`` = what a function gives for the last axes of arrays, added up pairwise over runs of them."""
+    length = arrays[0].shape[-1]
+    even = length - length % _ALONE
+    runs = [array[..., :even].reshape(*array.shape[:-1], even // _ALONE, _ALONE) for array in arrays]
+    np.add.reduce(function(*runs), axis=-1, out=out)
+    if even < length:
+        np.add(out, function(*[array[..., even:] for array in arrays]), out=out)
 
 
 def sum_of_all(x: Array) -> float:
     """The sum of a tile that lies in C order: runs in its dtype, their sums in float64."""
     flat = x.reshape(-1)
-    if x.dtype not in _SUMMED or flat.size < _TOGETHER:
+    if x.dtype not in SUMMED or flat.size < _TOGETHER:
         return float(np.add.reduce(flat, dtype=np.float64))
     even = flat.size - flat.size % _RUN_OF_ALL
     total = np.add.reduce(np.einsum("ij->i", flat[:even].reshape(-1, _RUN_OF_ALL)), dtype=np.float64)

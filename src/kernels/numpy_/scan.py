@@ -79,6 +79,9 @@ def prod(x: Array, out: Array, *, axis: int | None = None) -> None:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if x.ndim and x.shape[axis] == 0:
             out.fill(1)
+        elif x.ndim and x.size <= _SMALL:
+            found = np.multiply.reduce(x, axis=axis, dtype=wide)
+            np.copyto(out.reshape(np.shape(found)), found, casting="same_kind")
         else:
             folded = [x.dtype] if x.dtype == out.dtype and x.dtype in _DIVIDED and x.ndim else []
             map_lines(block, [x, out.reshape([n if a != axis else 1 for a, n in enumerate(x.shape)])], axis, folded)

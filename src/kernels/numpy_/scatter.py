@@ -47,9 +47,10 @@ def gather_along(x: Array, index: Array, out: Array, *, axis: int) -> None:
 
     if not out.size:
         return
-    if out.nbytes < SMALL_BYTES:
-        np.copyto(out, x[_key(index, axis)])
-    elif _fits(x, index, out, axis) and x.dtype == out.dtype:
+    fits = _fits(x, index, out, axis) and x.dtype == out.dtype
+    if fits and out.nbytes < SMALL_BYTES:
+        x.reshape(-1).take(_few_numbers(index, x.shape, axis), out=out, mode="clip")
+    elif fits:
         _gather_flat(x, index, out, axis)
     else:
         _by_rows(rows, axis, index, x, out, whole=False)
@@ -69,14 +70,17 @@ def _gather_flat(x: Array, index: Array, out: Array, axis: int) -> None:
     width = _row_of(index, axis)
     numbered, target, source = index.reshape(-1, width), out.reshape(-1, width), x.reshape(-1)
 
-    def tile(where: slice, numbers: Array) -> None:
-        numbers = numbers[: where.stop - where.start]
-        _flat_numbers(numbered[where], where, x.shape, index.shape[axis], axis, numbers)
-        np.take(source, numbers, out=target[where], mode="clip")
-
     rows = len(numbered)
-    step = rows_per_tile(rows, width, _INT64)
-    parallel_slices(tile, rows, step, [((step, width), _INT64)])
+    chunk = min(rows, max(1, _CHUNK // width))
+
+    def tile(where: slice, numbers: Array) -> None:
+        for begin in range(where.start, where.stop, chunk):
+            some = slice(begin, min(begin + chunk, where.stop))
+            part = numbers[: some.stop - begin]
+            _flat_numbers(numbered[some], some, x.shape, index.shape[axis], axis, part)
+            np.take(source, part, out=target[some], mode="clip")
+
+    parallel_slices(tile, rows, rows_per_tile(rows, width, _INT64), [((chunk, width), _INT64)])
 
 
 def _row_of(index: Array, axis: int) -> int:
@@ -96,6 +100,18 @@ def _flat_numbers(index: Array, where: slice, shape: tuple[int, ...], lines: int
     np.add(out, np.arange(inner), out=out)
     if math.prod(shape[:axis]) > 1:
         np.add(out, rows // lines * (length * inner), out=out)
+
+
+def _few_numbers(index: Array, shape: tuple[int, ...], axis: int) -> Array:
+    """`_flat_numbers` for all rows, in an array that is too small to be counted."""
+    inner, outer = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
+    numbers = index * inner if inner > 1 else index
+    if inner > 1:
+        numbers = numbers + np.arange(inner).reshape(shape[axis + 1 :])
+    if outer > 1:
+        before = np.arange(0, outer * shape[axis] * inner, shape[axis] * inner)
+        numbers = numbers + before.reshape(*shape[:axis], *(1,) * (len(shape) - axis))
+    return numbers
 
 
 def scatter_along(out: Array, index: Array, src: Any, *, axis: int) -> None:
@@ -135,6 +151,9 @@ def scatter_add_along(out: Array, index: Array, src: Array, *, axis: int) -> Non
 
 def _add_flat(out: Array, index: Array, src: Array, axis: int) -> None:
     """`scatter_add_along` by numbers in the whole array, one tile after the other: two may write to one place."""
+    if src.nbytes < SMALL_BYTES:
+        np.add.at(out.reshape(-1), _few_numbers(index, out.shape, axis).reshape(-1), src.reshape(-1))
+        return
     width = _row_of(index, axis)
     numbered, given, flat = index.reshape(-1, width), src.reshape(-1, width), out.reshape(-1)
     step = min(len(numbered), max(1, _CHUNK // width))

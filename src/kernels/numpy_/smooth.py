@@ -11,7 +11,7 @@ import numpy as np
 
 from ..executor import Array
 from .bits import SIGNED, replace_tile
-from .tiling import BOOL, FLOAT32, map_tiles
+from .tiling import BOOL, FLOAT32, map_tiles, map_tiles_in_out
 
 __all__ = [
     "elu",
@@ -30,6 +30,7 @@ __all__ = [
 
 _FAR = 20.0  # from here on tanh(softplus(x)) is 1 in every precision
 _NOTHING = 2.0**-26  # less is lost in the rounding of 1 in float32
+_NEVER_INFINITE = 80.0  # its exponential is no infinity in float32
 
 
 # -- exponential linear units ------------------------------------------------------------------------------------------
@@ -37,6 +38,9 @@ _NOTHING = 2.0**-26  # less is lost in the rounding of 1 in float32
 
 def elu(x: Array, out: Array, *, alpha: float, scale: float, input_scale: float) -> None:
     """``out = scale * x`` where it is positive, else ``scale * alpha * (exp(input_scale * x) - 1)``."""
+    if alpha == scale == input_scale == 1:
+        map_tiles_in_out(_elu_tile, [x, out])
+        return
 
     def tile(x: Array, out: Array, s: Array) -> None:
         np.clip(x, -np.inf, 0, out=s)
@@ -53,8 +57,17 @@ def elu(x: Array, out: Array, *, alpha: float, scale: float, input_scale: float)
     map_tiles(tile, [x, out], [x.dtype])
 
 
+def _elu_tile(x: Array, out: Array, s: Array) -> None:
+    np.clip(x, -np.inf, 0, out=s)
+    np.expm1(s, s)
+    np.maximum(x, s, out=out)  # the line is the curve's tangent
+
+
 def elu_backward(grad: Array, y: Array, grad_x: Array, *, alpha: float, scale: float, input_scale: float) -> None:
     """The gradient of `elu` from its result: the slope is ``input_scale * (y + alpha * scale)`` where ``y <= 0``."""
+    if alpha == scale == input_scale == 1:
+        map_tiles_in_out(_elu_backward_tile, [grad, y, grad_x])
+        return
 
     def tile(grad: Array, y: Array, grad_x: Array, s: Array, positive: Array, *mask: Array) -> None:
         np.less_equal(y, 0, positive)
@@ -68,57 +81,65 @@ def elu_backward(grad: Array, y: Array, grad_x: Array, *, alpha: float, scale: f
     map_tiles(tile, [grad, y, grad_x], [y.dtype, BOOL, *[SIGNED[y.dtype.itemsize]] * 2])
 
 
+def _elu_backward_tile(grad: Array, y: Array, grad_x: Array, s: Array) -> None:
+    np.fmin(y, 0, out=s)  # the slope at NaN is that of the line, as in PyTorch
+    np.add(s, 1, s)
+    np.multiply(s, grad, grad_x)
+
+
 # -- softplus and its like ---------------------------------------------------------------------------------------------
 
 
 def softplus(x: Array, out: Array, *, beta: float, threshold: float) -> None:
     """``out = log(1 + exp(beta * x)) / beta``, and ``x`` itself where ``beta * x > threshold``."""
-
-    exact = _is_straight(x, threshold)
+    if beta == 1 and _is_straight(x, threshold):
+        map_tiles_in_out(_softplus_tile, [x, out])
+        return
 
     def tile(x: Array, out: Array, s: Array, t: Array, straight: Array) -> None:
-        scaled = x if beta == 1 else np.multiply(x, beta, t)
-        if not exact:
-            np.greater(scaled, threshold, straight)
-        np.absolute(scaled, s)
+        np.multiply(x, beta, t)
+        np.greater(t, threshold, straight)
+        np.absolute(t, s)
         np.negative(s, s)
         np.exp(s, s)
         np.log1p(s, s)
-        np.clip(scaled, 0, np.inf, out=t)
-        if exact and beta == 1:
-            np.add(s, t, out)
-            return
+        np.clip(t, 0, np.inf, out=t)
         np.add(s, t, s)
         np.multiply(s, 1 / beta, s)
-        if not exact:
-            np.copyto(s, x, where=straight)
+        np.copyto(s, x, where=straight)
         np.copyto(out, s)
 
     map_tiles(tile, [x, out], [x.dtype, x.dtype, BOOL])
 
 
+def _softplus_tile(x: Array, out: Array, s: Array) -> None:
+    np.clip(x, -np.inf, _NEVER_INFINITE, out=s)
+    np.exp(s, s)
+    np.log1p(s, s)
+    np.maximum(x, s, out=out)
+
+
 def _is_straight(x: Array, threshold: float) -> bool:
     """Whether beyond the threshold rounding alone makes softplus the straight line and its slope 1."""
-    return x.dtype.itemsize <= FLOAT32.itemsize and math.exp(-max(threshold, 0.0)) < _NOTHING
+    return x.dtype == FLOAT32 and math.exp(-max(threshold, 0.0)) < _NOTHING
 
 
 def softplus_backward(grad: Array, x: Array, grad_x: Array, *, beta: float, threshold: float) -> None:
     """``grad_x = grad * sigmoid(beta * x)``, and ``grad`` where ``beta * x > threshold``."""
-
     exact = _is_straight(x, threshold)
 
-    def tile(grad: Array, x: Array, grad_x: Array, s: Array, straight: Array) -> None:
+    def tile(grad: Array, x: Array, grad_x: Array, s: Array, *straight: Array) -> None:
         np.multiply(x, -beta, s)
         if not exact:
-            np.less(s, -threshold, straight)
+            np.less(s, -threshold, *straight)
         with np.errstate(over="ignore"):
             np.exp(s, s)
         np.add(s, 1, s)
         if not exact:
-            np.copyto(s, 1, where=straight)
+            np.copyto(s, 1, where=straight[0])
         np.divide(grad, s, grad_x)
 
-    map_tiles(tile, [grad, x, grad_x], [x.dtype, BOOL])
+    map_tiles_in_out(tile, [grad, x, grad_x], [] if exact else [BOOL])
 
 
 def log_sigmoid(x: Array, out: Array) -> None:
@@ -137,7 +158,7 @@ def _log_sigmoid_tile(x: Array, out: Array, s: Array) -> None:
 
 def log_sigmoid_backward(grad: Array, y: Array, grad_x: Array) -> None:
     """``grad_x = grad * (1 - exp(y))`` with the forward's result ``y``."""
-    map_tiles(_log_sigmoid_backward_tile, [grad, y, grad_x], [y.dtype])
+    map_tiles_in_out(_log_sigmoid_backward_tile, [grad, y, grad_x])
 
 
 def _log_sigmoid_backward_tile(grad: Array, y: Array, grad_x: Array, s: Array) -> None:
@@ -148,7 +169,7 @@ def _log_sigmoid_backward_tile(grad: Array, y: Array, grad_x: Array, s: Array) -
 
 def mish(x: Array, out: Array) -> None:
     """``out = x * tanh(log(1 + exp(x)))``."""
-    map_tiles(_mish_tile, [x, out], [x.dtype] * 2)
+    map_tiles_in_out(_mish_tile, [x, out], [x.dtype])
 
 
 def _mish_tile(x: Array, out: Array, s: Array, t: Array) -> None:
@@ -190,7 +211,7 @@ def _mish_backward_tile(grad: Array, x: Array, grad_x: Array, e: Array, n: Array
 
 def softsign(x: Array, out: Array) -> None:
     """``out = x / (1 + abs(x))``."""
-    map_tiles(_softsign_tile, [x, out], [x.dtype])
+    map_tiles_in_out(_softsign_tile, [x, out])
 
 
 def _softsign_tile(x: Array, out: Array, s: Array) -> None:
@@ -213,7 +234,7 @@ def _softsign_backward_tile(grad: Array, x: Array, grad_x: Array, s: Array) -> N
 
 def hardswish(x: Array, out: Array) -> None:
     """``out = x * (x + 3) / 6`` between -3 and 3, 0 left and ``x`` right of them."""
-    map_tiles(_hardswish_tile, [x, out], [x.dtype])
+    map_tiles_in_out(_hardswish_tile, [x, out])
 
 
 def _hardswish_tile(x: Array, out: Array, s: Array) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..executor import Array, parallel_for, scratch_sets
-from .rows import max_of_rows, sum_of_rows
+from ..executor import Array, parallel_for, scratch, scratch_set
+from .rows import max_of_rows, sum_of_products, sum_of_rows
 from .tiling import UNTILED, contiguous, contiguous_in, in_rows, map_tiles, tile_size
 
 __all__ = [
@@ -43,19 +43,30 @@ def logsumexp(x: Array, out: Array, *, axis: int | tuple[int, ...] = -1) -> None
 
 def softmax_backward(grad: Array, y: Array, grad_x: Array, *, axis: int = -1) -> None:
     """``grad_x = y * (grad - sum(grad * y))`` with the forward's result ``y``."""
-    _along(_softmax_backward_block, [contiguous(grad), contiguous(y), grad_x], axis, with_block=True)
+    _backward(_softmax_backward_block, grad, y, grad_x, axis)
 
 
 def log_softmax_backward(grad: Array, y: Array, grad_x: Array, *, axis: int = -1) -> None:
     """``grad_x = grad - exp(y) * sum(grad)`` with the forward's result ``y``."""
-    _along(_log_softmax_backward_block, [contiguous(grad), contiguous(y), grad_x], axis, with_block=True)
+    _backward(_log_softmax_backward_block, grad, y, grad_x, axis)
 
 
 def logsumexp_backward(grad: Array, x: Array, lse: Array, grad_x: Array, *, axis: int | tuple[int, ...] = -1) -> None:
     """``grad_x = grad * exp(x - lse)`` with the forward's result ``lse``; ``grad`` has its shape."""
     axes = (axis,) if isinstance(axis, int) else axis
+    if np.isneginf(lse).any():  # all were: inf - inf would be NaN
+        finite = scratch(lse.shape, lse.dtype)
+        np.copyto(finite, lse)
+        np.copyto(finite, 0, where=np.isneginf(lse))
+        lse = finite
     spread = [np.broadcast_to(_with_axis(contiguous(a), x, *axes), x.shape) for a in (grad, lse)]
-    map_tiles(_logsumexp_backward_tile, [spread[0], x, spread[1], grad_x], [x.dtype])
+    map_tiles(_logsumexp_backward_tile, [spread[0], x, spread[1], grad_x])
+
+
+def _backward(body: Callable[..., None], grad: Array, y: Array, grad_x: Array, axis: int) -> None:
+    """`_along` with a scratch block in place of ``grad_x`` if that is one of the inputs."""
+    in_place = np.may_share_memory(grad, grad_x) or np.may_share_memory(y, grad_x)
+    _along(body, [contiguous(grad), contiguous(y), grad_x], axis, with_block=in_place)
 
 
 def _one_axis(x: Array, axis: int | tuple[int, ...]) -> tuple[Array, int]:
@@ -92,7 +103,7 @@ def _along(body: Callable[..., None], arrays: list[Array], axis: int, *, with_bl
         rows = arrays[0].size // length
         specs = [((rows, 1), dtype)] + [((rows, length), dtype)] * with_block
         with in_rows(length, arrays[0].size):
-            body(*[a.reshape(rows, a.shape[axis]) for a in arrays], *scratch_sets(1, specs)[0])
+            body(*[a.reshape(rows, a.shape[axis]) for a in arrays], *scratch_set(specs))
         return
     cubes = [a.reshape(-1, a.shape[axis], inner) for a in arrays]
     outer = len(cubes[0])
@@ -161,23 +172,27 @@ def _logsumexp_block(x: Array, out: Array, column: Array, work: Array) -> None:
         np.add(out, column, out)
 
 
-def _softmax_backward_block(grad: Array, y: Array, grad_x: Array, column: Array, work: Array) -> None:
-    np.multiply(grad, y, work)
-    _sum(work, column)
+def _softmax_backward_block(grad: Array, y: Array, grad_x: Array, column: Array, work: Array | None = None) -> None:
+    work = grad_x if work is None else work
+    if grad.ndim == 2:
+        sum_of_products(grad, y, column[:, 0], work)
+    else:
+        np.multiply(grad, y, work)
+        _sum(work, column)
     np.subtract(grad, column, work)
     np.multiply(work, y, grad_x)
 
 
-def _log_softmax_backward_block(grad: Array, y: Array, grad_x: Array, column: Array, work: Array) -> None:
+def _log_softmax_backward_block(grad: Array, y: Array, grad_x: Array, column: Array, work: Array | None = None) -> None:
+    work = grad_x if work is None else work
     _sum(grad, column)
     np.exp(y, work)
     np.multiply(work, column, work)
     np.subtract(grad, work, grad_x)
 
 
-def _logsumexp_backward_tile(grad: Array, x: Array, lse: Array, grad_x: Array, work: Array) -> None:
+def _logsumexp_backward_tile(grad: Array, x: Array, lse: Array, grad_x: Array) -> None:
     with np.errstate(invalid="ignore"):
-        np.subtract(x, lse, work)
-        np.copyto(work, -np.inf, where=np.isneginf(lse))  # all were: inf - inf would be NaN
-        np.exp(work, work)
-        np.multiply(work, grad, grad_x)
+        np.subtract(x, lse, grad_x)
+        np.exp(grad_x, grad_x)
+        np.multiply(grad_x, grad, grad_x)

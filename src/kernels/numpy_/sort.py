@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import memory
 from ..executor import Array, parallel_for, parallel_slices, scratch
 from .along import take_lines
 from .lines import map_lines
@@ -52,8 +53,12 @@ def topk(x: Array, values: Array, indices: Array, *, axis: int, largest: bool = 
 
     def block(x: Array, values: Array, indices: Array) -> None:
         length = x.shape[1]
-        if (few := _few_extremes(x, count, largest)) is not None:
+        if x.nbytes < memory.SMALL_BYTES:
+            found = _order(x, largest)[:, :count]
+        elif (few := _few_extremes(x, count, largest)) is not None:
             found = few
+        elif count * _FEW < length and (apart := _set_apart(x, count, largest)) is not None:
+            found = _taken(apart, _order(_taken(x, apart), largest)) if ordered else apart
         elif count * _FEW < length:
             place = length - count if largest else count - 1
             found = np.argpartition(x, place, axis=1)
@@ -96,6 +101,22 @@ def _few_extremes(x: Array, count: int, largest: bool) -> Array | None:
     candidates = np.zeros(values.shape, np.intp)
     candidates.reshape(-1)[places] = numbers % length
     return _taken(candidates, _order(values, largest)[:, :count])
+
+
+def _set_apart(x: Array, count: int, largest: bool) -> Array | None:
+    """The numbers of the ``count`` most extreme elements of each line, as they stand; None for lines that have others
+    as extreme as these, or NaN. NumPy partitions floats at four times the speed of their numbers.
+    """
+    if x.ndim > 2 or x.dtype.kind != "f" or x.itemsize < 4:
+        return None
+    rows, length = x.shape
+    place = length - count if largest else count - 1
+    least = np.partition(x, place, axis=1)[:, place, None]
+    numbers = np.flatnonzero(x >= least if largest else x <= least)
+    if numbers.size != rows * count:
+        return None
+    lines, found = np.divmod(numbers.reshape(rows, count), length)
+    return None if (lines != np.arange(rows)[:, None]).any() else found
 
 
 def select(

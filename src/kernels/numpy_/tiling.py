@@ -72,14 +72,14 @@ def elementwise(ufunc: np.ufunc, *arrays: Any) -> None:
     ufunc(*arrays[:-1], out=out)
 
 
-def tile_size(size: int, dtype: DType, allocated: int = 0, together: int = 0) -> int:
-    """Elements of a tile of an array of ``size``: at most 1 MiB, and an even number of tiles about equally large.
+def tile_size(size: int, dtype: DType, allocated: int = 0, together: int = 0, largest: int = TILE_BYTES) -> int:
+    """Elements of a tile of an array of ``size``: at most ``largest`` bytes, and an even number about equally large.
 
     ``allocated`` is how many bytes more than its own there are for each element. ``together`` is how many there are in
     all arrays that the work goes over step after step: in tiles that the cache holds, but of at least half the size
     where threads share them.
     """
-    most = TILE_BYTES // (dtype.itemsize + allocated)
+    most = largest // (dtype.itemsize + allocated)
     if together:
         cached = _TOGETHER_BYTES // together
         most = min(most, cached if size <= most else max(cached, most // 2))
@@ -90,9 +90,9 @@ def tile_size(size: int, dtype: DType, allocated: int = 0, together: int = 0) ->
     return -(-size // (pieces * _MULTIPLE)) * _MULTIPLE
 
 
-def rows_per_tile(rows: int, columns: int, dtype: DType, allocated: int = 0) -> int:
-    """Rows of a tile of a matrix: whole ones, at least one; ``allocated`` as in `tile_size`."""
-    return max(1, tile_size(rows * columns, dtype, allocated) // max(columns, 1))
+def rows_per_tile(rows: int, columns: int, dtype: DType, largest: int = TILE_BYTES) -> int:
+    """Rows of a tile of a matrix: whole ones, at least one, and otherwise at most so many bytes."""
+    return max(1, tile_size(rows * columns, dtype, largest=largest) // max(columns, 1))
 
 
 def is_contiguous(array: Array) -> bool:

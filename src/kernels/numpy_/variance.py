@@ -11,7 +11,7 @@ from ..executor import Array, parallel_slices, scratch
 from .bits import pack_tile
 from .lines import sum_mapped, working
 from .reduce import mean as _mean
-from .tiling import BOOL, FLOAT64, UNTILED, map_tiles, numpy_workspace, tile_size
+from .tiling import BOOL, FLOAT64, UNTILED, elementwise, map_tiles, numpy_workspace, tile_size
 
 __all__ = [
     "mark_equal",
@@ -19,6 +19,9 @@ __all__ = [
     "var_backward",
     "var_mean",
 ]
+
+
+_LANES, _MOST_A_LANE = 8, 256  # bytes of a word, and what one of them can't hold
 
 
 def var_mean(x: Array, var: Array, mean: Array, *, axes: tuple[int, ...] | None = None, correction: float = 1) -> None:
@@ -63,10 +66,15 @@ def mark_equal(x: Array, result: Array, mask_bits: Array, count: Array, *, axes:
     shape = keepdims_shape(x, axes)
     result = result.reshape(shape)
     equal = _is_equal_or_nan if np.isnan(result).any() else _is_equal
+    gone = [axis for axis, length in enumerate(shape) if length != x.shape[axis]]
+    if gone and x.flags.c_contiguous and x.size <= UNTILED and set(shape[gone[0] :]) == {1}:
+        length = math.prod(x.shape[gone[0] :])
+        if length % _LANES == 0 and 0 < length < _LANES * _MOST_A_LANE:
+            _mark_lines(equal, x.reshape(-1, length), result.reshape(-1, 1), mask_bits, count.reshape(-1))
+            return
     exact = scratch(count.shape, working(x.dtype))
     sum_mapped(equal, x, [result], exact, axes=axes)
     np.copyto(count, exact, casting="same_kind")
-    gone = [axis for axis, length in enumerate(shape) if length != x.shape[axis]]
     first, last = (gone[0], gone[-1] + 1) if gone else (x.ndim, x.ndim)
     slab = math.prod(x.shape[first:])
     side_by_side = all(shape[axis] == 1 for axis in range(first, last))
@@ -75,6 +83,15 @@ def mark_equal(x: Array, result: Array, mask_bits: Array, count: Array, *, axes:
         _mark_slabs(equal, cube, result.reshape(len(cube), 1, -1), mask_bits)
     else:
         _mark_flat(equal, x, np.broadcast_to(result, x.shape), mask_bits)
+
+
+def _mark_lines(equal: Callable[..., None], x: Array, result: Array, mask_bits: Array, count: Array) -> None:
+    """Lines of few bytes of bools, which are counted eight side by side."""
+    keep = scratch(x.shape, BOOL)
+    equal(x, result, keep)
+    pack_tile(keep.reshape(-1), mask_bits, slice(0, x.size))
+    lanes = np.add.reduce(keep.view(np.uint64), axis=1)
+    np.add.reduce(lanes.view(np.uint8).reshape(-1, _LANES), axis=1, out=count, dtype=count.dtype)
 
 
 def _mark_slabs(equal: Callable[..., None], x: Array, result: Array, mask_bits: Array) -> None:
@@ -131,7 +148,7 @@ def _numbers(x: Array, work: Array) -> None:
 
 
 def _is_equal(x: Array, result: Array, work: Array) -> None:
-    np.equal(x, result, out=work)
+    elementwise(np.equal, x, result, work)
 
 
 def _is_equal_or_nan(x: Array, result: Array, work: Array) -> None:

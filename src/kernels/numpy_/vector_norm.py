@@ -7,17 +7,19 @@ import math
 import numpy as np
 
 from ..executor import Array, parallel_for, scratch
-from .rows import combine, reduce_rows, sum_of_columns
+from .rows import SUMMED, combine, reduce_rows, sum_of_columns, sum_of_products
 from .tiling import FLOAT32, contiguous, tile_size
 
 __all__ = [
     "vector_norm",
 ]
 
+_FEW_BYTES = 2048  # below which NumPy's own reduction takes less time than what stands around tiles
+
 
 def vector_norm(x: Array, out: Array, *, order: float, axes: tuple[int, ...]) -> None:
     """``out = (|x| ** order).sum(axes) ** (1 / order)``; how many are not 0 for 0, the extreme for infinity."""
-    if not axes or not x.size:
+    if not axes or x.nbytes < _FEW_BYTES:
         _small(x, out, order, axes)
         return
     lead, trail = min(axes), max(axes) + 1
@@ -42,11 +44,16 @@ def vector_norm(x: Array, out: Array, *, order: float, axes: tuple[int, ...]) ->
         rows = slice(first * batch, (first + 1) * batch)
         columns = slice(across * width, (across + 1) * width)
         part = source[rows, along * chunk : (along + 1) * chunk, columns]
+        if by_products:
+            with np.errstate(all="ignore"):
+                sum_of_products(part[:, :, 0], part[:, :, 0], partials[along, rows, 0], powers)
+            return
         power = powers[: part.size].reshape(part.shape)
         _raise(part, power, order)
         _reduce(_fold(order), power, partials[along, rows, columns])
 
-    parallel_for(block, batches * chunks * widths, [((batch * chunk * width,), working)])
+    by_products = order == 2 and inner == 1 and x.dtype in SUMMED
+    parallel_for(block, batches * chunks * widths, [((0 if by_products else batch * chunk * width,), working)])
     total = partials[0]
     if chunks > 1:
         total = scratch((outer, inner), working)
@@ -88,6 +95,9 @@ def _raise(x: Array, out: Array, order: float) -> None:
         np.not_equal(x, 0, out=out, casting="unsafe")
         return
     with np.errstate(all="ignore"):
+        if order == 2 and x.dtype == out.dtype:
+            np.multiply(x, x, out=out)
+            return
         np.absolute(x, out=out, casting="unsafe") if x.dtype.kind == "c" else np.absolute(x, out=out)
         if order == 2:
             np.multiply(out, out, out=out)

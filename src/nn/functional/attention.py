@@ -51,7 +51,8 @@ def scaled_dot_product_attention(
 
     Keeps the three inputs, the mask, the result and one number a row.
     """
-    check_tensors(_NAME, query=query, key=key, value=value)
+    if not (isinstance(query, Tensor) and isinstance(key, Tensor) and isinstance(value, Tensor)):
+        check_tensors(_NAME, query=query, key=key, value=value)
     if attn_mask is not None:
         check_tensors(_NAME, attn_mask=attn_mask)
         if is_causal:
@@ -60,13 +61,17 @@ def scaled_dot_product_attention(
             )
     if not 0.0 <= dropout_p <= 1.0:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
-    if min(query.dim(), key.dim(), value.dim()) < 2:
+    if min(query._array.ndim, key._array.ndim, value._array.ndim) < 2:
         raise RuntimeError(
             f"{_NAME}: expected query, key and value of at least 2 dimensions,"
             f" got {list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
         )
     if enable_gqa:
         key, value = _shared_heads(query, key, value)
+    leading = tuple(query._array.shape[:-2])
+    if attn_mask is None and len(leading) == 2 and leading == key._array.shape[:-2] == value._array.shape[:-2]:
+        plain: Tensor = attention(query, key, value, None, is_causal, scale, dropout_p, generator)
+        return plain
     leading = _leading(query, key, value, enable_gqa)
     q = _with_two_leading(query, leading)
     k, v = (_with_two_leading(x, (*leading[:-1], x.shape[-3]) if enable_gqa else leading) for x in (key, value))

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ...autograd import functions
+from ...autograd.frames import user_level
 from ...autograd.random import Generator
 from ...autograd.tensor import Tensor
 from ._checks import check_probability, check_tensors
@@ -118,7 +119,7 @@ def dropout2d(
         warnings.warn(
             f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result in an error"
             " in a future release. Reshape the input to (N, C, H, W), or use dropout() for elements.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     return _channels(input, p, training, inplace, generator, False)
 
@@ -145,7 +146,7 @@ def dropout3d(
         warnings.warn(
             f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result in an error"
             " in a future release. Reshape the input to (N, C, D, H, W), or use dropout() for elements.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     return _channels(input, p, training, inplace, generator, input.dim() != 5)
 

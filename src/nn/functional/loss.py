@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 
+from ...autograd.frames import user_level
 from ...autograd.ops import pointwise_loss
 from ...autograd.ops.pointwise_loss import PointwiseLoss
 from ...autograd.ops.sum_to import expand
@@ -153,7 +154,7 @@ def binary_cross_entropy_with_logits(
     """
     check_tensors("binary_cross_entropy_with_logits", input=input, target=target)
     check_reduction(reduction)
-    if tuple(input.shape) != tuple(target.shape):
+    if input._array.shape != target._array.shape:
         raise ValueError(f"Target size ({list(target.shape)}) must be the same as input size ({list(input.shape)})")
     op = pointwise_loss.binary_cross_entropy_with_logits
     result: Tensor = op(input, target, weight, pos_weight, 0.0, reduction)
@@ -182,7 +183,7 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean", log_target
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides"
             " only by the batch size, and aligns with the KL div math definition.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     met = _broadcast("kl_div", input, target)
     by_batch = reduction == "batchmean"
@@ -202,11 +203,11 @@ def _of_difference(
     """A loss of broadcast operands; weights are factors that may require grad."""
     check_tensors(op.name, input=input, target=target)
     check_reduction(reduction)
-    if tuple(input.shape) != tuple(target.shape):
+    if input._array.shape != target._array.shape:
         warnings.warn(
             f"Using a target size ({list(target.shape)}) that is different to the input size ({list(input.shape)}):"
             " the two are broadcast, which is rarely meant. Give them the same size.",
-            stacklevel=3,
+            stacklevel=user_level(),
         )
     met = _broadcast(op.name, input, target)
     if weight is None:
@@ -221,7 +222,7 @@ def _of_difference(
 
 
 def _broadcast(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    if input.shape == target.shape:
+    if input._array.shape == target._array.shape:
         return input, target
     shape = broadcast_shapes(name, tuple(input.shape), tuple(target.shape))
     first, second = (x if tuple(x.shape) == shape else expand(x, shape) for x in (input, target))

@@ -110,7 +110,8 @@ def batch_norm(
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     if training:
-        _check_batch([input.shape[0], *input.shape[2:]], input.shape)
+        shape = input._array.shape
+        _check_batch((shape[0], *shape[2:]), shape)
     if eps < 0.0 or (training and eps == 0.0):
         raise ValueError(
             f"batch_norm eps must be {'positive during training' if training else 'non-negative'}, got {eps}"
@@ -145,7 +146,8 @@ def group_norm(
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     if num_groups > 0:
-        _check_batch([input.shape[0] * input.shape[1] // num_groups, *input.shape[2:]], input.shape)
+        shape = input._array.shape
+        _check_batch((shape[0] * shape[1] // num_groups, *shape[2:]), shape)
     result: Tensor = functions.group_norm(input, num_groups, weight, bias, eps)
     return result
 

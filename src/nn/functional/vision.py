@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from ...autograd.ops.linalg import matmul
 from ...autograd.ops.promotion import check_floating
 from ...autograd.ops.shape import reshape, transpose
 from ...autograd.tensor import Tensor
+from ...autograd.whole import apply_alone
 from ._checks import check_tensors
 
 __all__ = [
@@ -106,12 +108,26 @@ def interpolate(
     if not (rule.startswith("nearest") and input.dtype == "uint8"):
         check_floating("interpolate", input.dtype)
     corners, wide = bool(align_corners), input.dtype == "float64"
+    return apply_alone(upsample_op, input, _rules(places, count, factors, rule, corners, bool(antialias), wide), False)
+
+
+@functools.lru_cache(maxsize=128)
+def _rules(
+    places: tuple[int, ...],
+    count: tuple[int, ...],
+    factors: tuple[float, ...],
+    rule: str,
+    corners: bool,
+    antialias: bool,
+    wide: bool,
+) -> tuple[Interpolated | None, ...]:
+    """What becomes of each dimension."""
     rules = []
     for length, results, factor in zip(places, count, factors, strict=True):
         same = length == results and (rule == "linear" or antialias or factor in (0.0, 1.0))
         made = Interpolated(length, results, rule, corners, antialias, factor, wide)
         rules.append(None if same else made)
-    return upsample_op(input, tuple(rules), False)
+    return tuple(rules)
 
 
 def _targets(

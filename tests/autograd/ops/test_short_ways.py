@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stowgrad
-from stowgrad.memory import events
+from stowgrad.memory import SMALL_BYTES, events
 
 from .cases import CASES
 
@@ -47,3 +47,34 @@ def test_the_short_way_has_the_bits_of_the_general_way(case, dtype):
         events.remove_observer(observer)
     assert [a.dtype for a in short] == [a.dtype for a in general]
     assert [a.tobytes() for a in short] == [a.tobytes() for a in general]
+
+
+def test_results_lie_in_c_order_however_the_operand_lies():
+    x = stowgrad.rand(3, 4, 5).permute(2, 1, 0)
+    reductions = [x.sum(1), x.mean(1), x.amax(1), x.max(1).values, x.max(1).indices, x.var(1), x.sum(1, keepdim=True)]
+    copies = [x.contiguous(), x.sort(1).indices, x.topk(2, 1).values, x.sort(1, descending=True).indices, x.cumsum(1)]
+    products = [x @ x.mT, stowgrad.einsum("abc,bd->adc", x, x[0]), stowgrad.cat([x, x]), stowgrad.stack([x, x], 1)]
+    assert all(result.is_contiguous() for result in (*reductions, *copies, *products))
+
+
+GROWING = {
+    "outer": (stowgrad.outer, (300,), (300,)),
+    "matmul": (stowgrad.matmul, (300, 1), (1, 300)),
+    "linear": (stowgrad.nn.functional.linear, (300, 1), (300, 1)),
+    "cat": (lambda x, y: stowgrad.cat([x, y]), (300,), (300,)),
+    "stack": (lambda x, y: stowgrad.stack([x, y]), (300,), (300,)),
+    "topk": (lambda x, y: x.topk(1).values + y, (2, 300), (2, 1)),
+    "split": (lambda x, y: sum(part * y for part in x.split(300)), (600,), (300,)),
+    "diagonal": (lambda x, y: x.diagonal() * y, (300, 300), (300,)),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_what_few_numbers_make_many_of_lies_in_the_pool(name):
+    function, *shapes = GROWING[name]
+    x, y = (stowgrad.rand(shape, requires_grad=True) for shape in shapes)
+    out = function(x, y)
+    grads = stowgrad.autograd.grad(out, (x, y), stowgrad.ones_like(out))
+    large = [tensor for tensor in (out, *grads) if tensor.nbytes >= SMALL_BYTES]
+    assert large
+    assert not any(tensor._storage.adopted for tensor in large)

@@ -29,7 +29,9 @@ def _biased(activation: str) -> Callable[..., Any]:
 
 CASES = [
     *unary_cases("elu", lambda x: curves.elu(x, 1.3, 1.1, 0.7), wide),
+    *unary_cases("elu", lambda x: curves.elu(x, 1.0, 1.0, 1.0), wide),
     *unary_cases("softplus", lambda x: curves.softplus(x, 2.0, 20.0), rand),
+    *unary_cases("softplus", lambda x: curves.softplus(x, 1.0, 20.0), rand),
     Case("softplus", lambda x: curves.softplus(x, 2.0, 0.93), (apart(3, 4),), "threshold"),
     *unary_cases("log_sigmoid", curves.log_sigmoid, rand),
     *unary_cases("mish", curves.mish, rand),

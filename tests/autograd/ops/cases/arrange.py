@@ -12,6 +12,7 @@ CASES = [
     Case("roll", lambda x: arrange.roll(x, ()), (rand(2, 4),), "not at all"),
     Case("repeat", lambda x: arrange.repeat(x, (2, 1, 3)), (rand(2, 3, 1),)),
     Case("repeat", lambda x: arrange.repeat(x.t(), (2, 2)), (rand(2, 3),), "transposed"),
+    Case("repeat", lambda x: arrange.repeat(x, (1, 1)), (rand(2, 3),), "once"),
     Case("repeat_interleave", lambda x: arrange.repeat_each(x, 3, 0), (rand(2, 3),)),
     Case("tril", lambda x: arrange.tril(x, -1), (rand(2, 4, 3),)),
     Case("tril", lambda x: arrange.tril(x.mT, 1), (rand(4, 3),), "transposed"),

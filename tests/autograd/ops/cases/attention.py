@@ -42,6 +42,7 @@ CASES = [
         ((1, 2, 3, 3), (1, 2, 5, 3), (1, 2, 5, 3)),
         "scaled",
     ),
+    _case(lambda q, k, v: attention.attention(q, k, v, None, True), ((1, 2, 20, 2),) * 3, "more than few scores"),
     _case(attention.attention, _SMALL, "bool mask", _MASK),
     _case(attention.attention, _SMALL, "rows without keys", _UNSEEN),
     _case(attention.attention, _SMALL, "added mask", rand(2, 3)),

@@ -44,11 +44,14 @@ _MASK = np.array([[True, False, True], [False, True, True]])
 CASES = [
     *(case for name, (op, draw) in UNARY.items() for case in unary_cases(name, op, draw)),
     *(case for name, (op, draw) in BINARY.items() for case in binary_cases(name, op, draw)),
+    *unary_cases("pow", lambda x: elementwise.pow(x, 2), rand),
+    *unary_cases("pow", lambda x: elementwise.pow(x, 3.0), rand),
     Case("complex_abs", _complex_size, (positive(2, 3), rand(2, 3))),
     Case("sgn", _complex_size, (positive(2, 3), rand(2, 3)), "complex"),
     Case("where", elementwise.where, (_MASK, rand(2, 3), rand(2, 3))),
     Case("where", elementwise.where, (_MASK, rand(3), rand(2, 1)), "broadcast"),
     Case("where", lambda c, x: elementwise.where(c, x, 0.5), (_MASK, rand(2, 3)), "number"),
+    Case("where", lambda c, x: elementwise.where(c, -1, x), (_MASK.repeat(400, 0), rand(800, 3)), "large"),
 ]
 # Ops without a derivative: their results never require grad.
 NOT_DIFFERENTIABLE = {"eq", "ne", "lt", "le", "gt", "ge", "zeros_like"}

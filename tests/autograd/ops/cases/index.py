@@ -39,6 +39,7 @@ CASES = [
     Case("slice_backward", lambda x: shape.index_backward(x, (slice(1, 3),), (5, 2)), (rand(2, 2),)),
     Case("index", shape.gather, (rand(4, 3), np.array([[0, 2], [2, -1]])), "integers, one twice"),
     Case("index", shape.gather, (rand(2, 3), _MASK), "bools"),
+    Case("index", lambda x, i: shape.gather(x, i).reshape(1), (rand(3), np.array(-1)), "one element"),
     Case("index_backward", lambda x, i: shape.gather_backward(x, i, (4, 3)), (rand(3, 3), np.array([0, 2, 2]))),
     Case("copy", lambda x, y: (x * 2.0).copy_(y), (rand(2, 3), rand(2, 3))),
     Case("copy", lambda x, y: (x * 2.0).copy_(y), (rand(2, 3), rand(3, 1)[:2]), "broadcast"),
