@@ -359,7 +359,6 @@ class Base:
     def method(self):
         raise KeyError(0)
 
-
 class Derived(Base):
     def method(self):
         try:
@@ -374,7 +373,6 @@ def outer(kept):
             raise KeyError(kept)
         except KeyError:
             raise
-
     kept.append(inner)
     inner()
 """
