@@ -57,6 +57,18 @@ def test_a_gradient_is_cast():  # spec 7.1
     assert x.grad.dtype == np.float32
 
 
+def test_a_complex_output_of_one_element_needs_a_gradient():  # spec 7.1
+    x = stowgrad.tensor(1 + 2j, requires_grad=True)
+    with pytest.raises(RuntimeError, match="real scalar outputs"):
+        (x * x).backward()
+    assert x.grad is None
+
+
+def test_a_numpy_array_as_gradient_is_refused_by_name():  # spec 7.1
+    with pytest.raises(TypeError, match="got ndarray"):
+        (leaf() * 2).backward(np.ones(2))
+
+
 def test_a_complex_gradient_of_a_real_output_is_refused():  # spec 7.1
     with pytest.raises(RuntimeError, match="complex"):
         (leaf() * 2).backward(stowgrad.ones(2, dtype=np.complex64))

@@ -29,7 +29,7 @@ def kept_error(call, *args):
     """What a call raises, kept with its frames, as a program would."""
     try:
         call(*args)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001  # whatever it is
         del call, args  # this frame is the user's: what it holds is not the library's to drop
         return error
     raise AssertionError("it did not fail")
@@ -302,7 +302,7 @@ def test_a_hook_of_the_users_keeps_its_variables():  # spec P10
 
 def test_an_attribute_error_keeps_what_lacks_the_attribute_only_if_it_is_the_users():  # spec P10
     def hook(gradient):
-        gradient.no_such_attribute  # noqa: B018
+        gradient.no_such_attribute  # noqa: B018  # it is to fail
 
     assert kept_error(stowgrad.exp, [stowgrad.ones(3)]).obj is None
     x = stowgrad.ones(3, requires_grad=True)
@@ -342,7 +342,7 @@ def outer(kept, value):
 @pytest.mark.parametrize("shares", [False, True])
 def test_a_nested_function_that_somebody_has_keeps_its_variables(keeps, shares, no_collector):
     namespace, kept = {"keeps": keeps, "shares": shares}, []
-    exec(compile(NESTED, PACKAGE + "nested.py", "exec"), namespace)  # noqa: S102
+    exec(compile(NESTED, PACKAGE + "nested.py", "exec"), namespace)  # noqa: S102  # the test's own text
     before = pool("cpu").used_bytes()
     error = kept_error(lambda: namespace["outer"](kept, stowgrad.ones(3)))
     clear_own_frames(error)
@@ -380,7 +380,7 @@ def outer(kept):
 
 def test_a_frame_that_raises_again_is_not_taken_for_two():  # spec P10
     namespace, kept = {}, []
-    exec(compile(RAISES_AGAIN, PACKAGE + "again.py", "exec"), namespace)  # noqa: S102
+    exec(compile(RAISES_AGAIN, PACKAGE + "again.py", "exec"), namespace)  # noqa: S102  # the test's own text
     for function in (namespace["Derived"]().method, lambda: namespace["outer"](kept)):
         clear_own_frames(kept_error(function))
     assert kept_error(namespace["Derived"]().method).args == (0,)
@@ -473,7 +473,7 @@ def test_arguments_arrive_by_position_and_by_name(count, keywords):
     if not first + others:
         return
     namespace = {}
-    exec(f"def f({', '.join([*first, *(['*'] if others else []), *others])}): return locals()", namespace)  # noqa: S102
+    exec(f"def f({', '.join([*first, *(['*'] if others else []), *others])}): return locals()", namespace)  # noqa: S102  # the test's own text
     entry = leaves_no_tensors(namespace["f"])
     named = {name: object() for name in first + others}
     assert entry(**named) == named

@@ -23,7 +23,7 @@ class Choice(WholeOp):
 
     def general(self, condition: Any, x: Any, y: Any) -> Any:
         """The op on whatever it is called with."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.name} does not say how it is called in general")
 
     def computed(self, category: str, a: Any, *others: Any) -> tuple[Any, Storage] | None:
         """The result where the condition ``a`` and the floats are of one shape; one of the two may be a number."""

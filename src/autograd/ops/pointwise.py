@@ -101,7 +101,7 @@ class Binary(WholeOp):
     def _dtype(self, x: Any, y: Any) -> np.dtype[Any]:
         for plain in (FLOAT32, FLOAT64):
             if getattr(x, "dtype", None) is plain and getattr(y, "dtype", None) is plain:
-                return plain  # type: ignore[no-any-return]
+                return plain  # type: ignore[no-any-return]  # a constant of another module, typed Any there
         for value in (x, y):
             if not hasattr(value, "dtype") and not isinstance(value, SCALARS):
                 raise TypeError(f"{self.name}: expected Tensors or numbers, got {type(value).__name__}")

@@ -16,7 +16,7 @@ __all__ = [
 _LARGE_PRODUCT = 1 << 24  # multiplications: from here on BLAS's own threads pay off
 _TILE_PRODUCT = 1 << 23  # multiplications of a tile of small products
 _ROUNDS = 4  # large products for each thread, or more, are shared out: BLAS's threads wait for each other in each one
-_LEAST_ROWS, _MOST_ROWS = 192, 1024  # of a task; each one packs the whole other factor anew, at 512 for 8 % of its time
+_LEAST_ROWS, _MOST_ROWS = 192, 1024  # of a task: fewer would pack the whole other factor too often
 _ROW_MULTIPLE = 16  # rows that BLAS computes together
 
 
