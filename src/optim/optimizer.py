@@ -181,13 +181,14 @@ class Optimizer(Hooked):
 
     def _update(self, param: Tensor, grad: Tensor, group: Group) -> None:
         """Update one parameter, whose state is there."""
-        state = self.state.get(param, {})
-        if MASTER in state:
+        state = self.state.get(param)
+        if state and MASTER in state:
             self._update_master(param, grad, group, state)
         else:
-            arrays = self.arrays(param, state)
+            arrays = self.arrays(param, state) if state else {}
             self.update(backend(param.device.type), real_values(param), real_values(grad), group, arrays)
-        for written in (param, *state.values()):
+        param._storage.version += 1
+        for written in state.values() if state else ():
             if isinstance(written, Tensor):
                 written._storage.version += 1
 

@@ -80,6 +80,6 @@ class SGD(Optimizer):
 
     def _update(self, param: Tensor, grad: Tensor, group: Group) -> None:
         super()._update(param, grad, group)
-        state = self.state.get(param, {})
-        if _COMING in state:
+        state = self.state.get(param)
+        if state and _COMING in state:
             state[_BUFFER] = state.pop(_COMING)

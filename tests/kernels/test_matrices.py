@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 import pytest
 import scipy.linalg
 
+from stowgrad.kernels import executor
 from stowgrad.kernels import numpy_ as k
 from stowgrad.kernels.errors import LinAlgError
 
@@ -62,6 +64,31 @@ def test_batches_of_products_are_numpys(batch: tuple[int, ...], size: int, turne
     out = filled(*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), size, size)
     k.matmul(x, y, out)
     np.testing.assert_allclose(out, x @ y, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 31, 32, 33])
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_layers_on_few_rows(rows: int, strided: bool, bias: bool) -> None:
+    x, weight, shift = (drawn(*sizes).astype("float32") for sizes in ((rows, 2 * 700), (900, 700), (900,)))
+    x = x[:, ::2] if strided else x[:, :700]
+    expected = x.astype("float64") @ weight.astype("float64").T
+    out = filled(rows, 900, dtype="float32")
+    k.matmul(x, weight.T, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+    out = filled(rows, 900, dtype="float32")
+    k.linear(x, weight, shift if bias else None, out)
+    np.testing.assert_allclose(out, expected + shift * bias, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_of_a_layer_on_one_thread(request: pytest.FixtureRequest) -> None:
+    request.addfinalizer(functools.partial(executor.set_num_threads, executor.get_num_threads()))
+    executor.set_num_threads(1)
+    grad, x, weight = (drawn(*sizes, seed=n) for n, sizes in enumerate(((300, 200), (300, 150), (200, 150))))
+    outs = [filled(*sizes) for sizes in ((300, 150), (200, 150), (200,))]
+    k.linear_backward(grad, x, weight, *outs)
+    for out, expected in zip(outs, (grad @ weight, grad.T @ x, grad.sum(0)), strict=True):
+        np.testing.assert_allclose(out, expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (2.0, 1), (1, 0.5), (3, 0), (1, 0)])

@@ -68,10 +68,10 @@ def states(optimizer: Any, make: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "kwargs"), CASES)
-def test_five_steps(name: str, kwargs: dict[str, Any]):
+def test_ten_steps(name: str, kwargs: dict[str, Any]):
     rng = np.random.default_rng(1)
     ours, theirs = both(name, kwargs, [np.asarray(rng.standard_normal(shape)) for shape in SHAPES])
-    for _ in range(5):
+    for _ in range(10):
         step(ours, theirs, rng, 1e-12)
     mine, other = ours.state_dict(), theirs.state_dict()
     assert mine["param_groups"] == other["param_groups"]

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ..executor import Array, get_num_threads, parallel_slices
-from .tiling import contiguous
+from ..executor import Array, get_num_threads, parallel_slices, scratch
+from .tiling import FLOAT32, contiguous
 
 __all__ = [
     "matmul",
@@ -16,8 +16,10 @@ __all__ = [
 _LARGE_PRODUCT = 1 << 24  # multiplications: from here on BLAS's own threads pay off
 _TILE_PRODUCT = 1 << 23  # multiplications of a tile of small products
 _ROUNDS = 4  # large products for each thread, or more, are shared out: BLAS's threads wait for each other in each one
-_LEAST_ROWS, _MOST_ROWS = 192, 1024  # of a task: fewer would pack the whole other factor too often
+_LEAST_ROWS, MOST_ROWS = 192, 1024  # of a task: fewer would pack the whole other factor too often
 _ROW_MULTIPLE = 16  # rows that BLAS computes together
+_FEW_ROWS = 32
+_PACKED_PRODUCT = 1 << 20  # multiplications: from here on BLAS packs its factors
 
 
 def matmul(a: Array, b: Array, out: Array) -> None:
@@ -25,7 +27,9 @@ def matmul(a: Array, b: Array, out: Array) -> None:
     get_num_threads()  # BLAS follows our setting from the first product on
     a, b = _blas_ready(a), _blas_ready(b)
     if a.ndim == b.ndim == 2:
-        if a.size * b.shape[1] >= _LARGE_PRODUCT:
+        if b.flags.f_contiguous and is_faster_transposed(a, b.T):
+            np.copyto(out, transposed_product(a, b.T).T)
+        elif a.size * b.shape[1] >= _LARGE_PRODUCT:
             _shared_out(a, b, out)
         else:
             np.matmul(a, b, out)
@@ -57,6 +61,28 @@ def matmul(a: Array, b: Array, out: Array) -> None:
     parallel_slices(tile, batch[0], max(1, _TILE_PRODUCT // max(inner, 1)))
 
 
+def is_faster_transposed(x: Array, weight: Array) -> bool:
+    """Whether ``weight @ x.T`` is faster than ``x @ weight.T``.
+
+    OpenBLAS packs the factor that gives a result its columns, element by element if that is a transpose. With few rows
+    this takes longer than the product; packing the other one, and turning the result round, a third to two thirds.
+    """
+    return (
+        1 < len(x) <= _FEW_ROWS
+        and x.dtype is FLOAT32
+        and weight.dtype is FLOAT32
+        and x.size * len(weight) >= _PACKED_PRODUCT
+        and weight.flags.c_contiguous
+    )
+
+
+def transposed_product(x: Array, weight: Array) -> Array:
+    """``weight @ x.T``, in scratch."""
+    product = scratch((len(weight), len(x)), FLOAT32)
+    np.matmul(weight, x.T, product)
+    return product
+
+
 def _merged(*batches: Array) -> tuple[Array, ...]:
     """Batches of the same matrices along one axis, if none must be copied for that."""
     try:
@@ -68,7 +94,7 @@ def _merged(*batches: Array) -> tuple[Array, ...]:
 def rows_per_task(rows: int) -> int:
     """Rows of a product that one thread takes at a time: enough for BLAS's full speed, and as much for every thread."""
     threads = get_num_threads()
-    rounds = -(-rows // (threads * _MOST_ROWS))
+    rounds = -(-rows // (threads * MOST_ROWS))
     step = -(-rows // (threads * rounds)) if rows else 1
     return max(-(-step // _ROW_MULTIPLE) * _ROW_MULTIPLE, _LEAST_ROWS)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..executor import Array, get_num_threads, parallel_for
-from .linalg import rows_per_task
+from .linalg import MOST_ROWS, is_faster_transposed, rows_per_task, transposed_product
 from .rows import sum_of_columns
 from .tiling import unit_rows
 
@@ -27,14 +27,21 @@ def linear(x: Array, weight: Array, bias: Array | None, out: Array) -> None:
     def rows(part: slice) -> None:
         _rows(x[part], weight, bias, out[part])
 
-    if len(x) * weight.size < _SPLIT_WORK:
-        get_num_threads()  # BLAS follows our setting from the first product on
+    threads = get_num_threads()  # BLAS follows our setting from the first product on
+    if len(x) * weight.size < _SPLIT_WORK or (threads == 1 and len(x) <= MOST_ROWS):
         _rows(x, weight, bias, out)
     else:
         _run(_parts(rows, len(x), len(x) * weight.size))
 
 
 def _rows(x: Array, weight: Array, bias: Array | None, out: Array) -> None:
+    if is_faster_transposed(x, weight):
+        product = transposed_product(x, weight).T
+        if bias is None:
+            np.copyto(out, product)
+        else:
+            np.add(product, bias, out)
+        return
     np.matmul(x, weight.T, out)
     if bias is not None:
         np.add(out, bias, out)
@@ -54,29 +61,37 @@ def linear_backward(
     grad = unit_rows(grad)
     features = grad.shape[1]
     inputs = x.shape[1] if x is not None else weight.shape[1] if weight is not None else 1
+    threads = get_num_threads()
     if 0 < grad.size * inputs < _SPLIT_WORK:
-        get_num_threads()
-        _one_by_one(grad, x, weight, grad_x, grad_w, grad_b)
+        _one_by_one(grad, x, weight, grad_x, grad_w, grad_b, sum_of_columns)
+        return
+    if threads == 1:
+        _one_by_one(grad, x, weight, grad_x, grad_w, grad_b, _product_with_ones)
         return
     tasks: list[Callable[[], None]] = []
     if x is not None and grad_w is not None:
         tasks += _parts(functools.partial(_weight_part, grad, x, grad_w), features, grad.size * x.shape[1])
     if grad_b is not None:
-        ones = np.ones(len(grad), grad.dtype)
-        tasks += _parts(functools.partial(_bias_part, grad, ones, grad_b), features, grad.size)
+        tasks += _parts(functools.partial(_bias_part, grad, grad_b), features, grad.size)
     if weight is not None and grad_x is not None:
         tasks += _parts(functools.partial(_input_part, grad, weight, grad_x), len(grad), grad.size * weight.shape[1])
     _run(tasks)
 
 
 def _one_by_one(
-    grad: Array, x: Array | None, weight: Array | None, grad_x: Array | None, grad_w: Array | None, grad_b: Array | None
+    grad: Array,
+    x: Array | None,
+    weight: Array | None,
+    grad_x: Array | None,
+    grad_w: Array | None,
+    grad_b: Array | None,
+    add_up: Callable[[Array, Array], None],
 ) -> None:
-    """`linear_backward` where handing work to threads would take longer than the work."""
+    """`linear_backward` where handing work to threads would take longer than the work, or there is but one."""
     if x is not None and grad_w is not None:
         np.matmul(grad.T, x, grad_w)
     if grad_b is not None:
-        sum_of_columns(grad, grad_b)
+        add_up(grad, grad_b)
     if weight is not None and grad_x is not None:
         np.matmul(grad, weight, grad_x)
 
@@ -85,8 +100,13 @@ def _weight_part(grad: Array, x: Array, grad_w: Array, part: slice) -> None:
     np.matmul(grad[:, part].T, x, out=grad_w[part])
 
 
-def _bias_part(grad: Array, ones: Array, grad_b: Array, part: slice) -> None:
-    np.matmul(ones, grad[:, part], out=grad_b[part])  # a sum of columns, at BLAS's speed
+def _bias_part(grad: Array, grad_b: Array, part: slice) -> None:
+    _product_with_ones(grad[:, part], grad_b[part])
+
+
+def _product_with_ones(x: Array, out: Array) -> None:
+    """A sum of columns, at BLAS's speed."""
+    np.matmul(np.ones(len(x), x.dtype), x, out=out)
 
 
 def _input_part(grad: Array, weight: Array, grad_x: Array, part: slice) -> None:

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from ...memory import SMALL_BYTES
 from ..executor import Array
 from .optim_tiles import add_square, effective_gradient, lerp, update_tiles
 
@@ -78,7 +79,10 @@ def sgd_step(
 ) -> None:
     """One step of stochastic gradient descent; ``first`` sets the momentum buffer to the gradient."""
     if momentum_buf is None and not weight_decay and not maximize:
-        update_tiles(functools.partial(_descend, -lr), grad, [param], work=1)
+        if param.nbytes < SMALL_BYTES and param.dtype.itemsize > 2:
+            np.add(param, np.multiply(grad, -lr), param)
+        else:
+            update_tiles(functools.partial(_descend, -lr), grad, [param], work=1)
         return
 
     def tile(g: Array, p: Array, *rest: Array) -> None:
