@@ -8,7 +8,10 @@ NOTE [ Entries ]
 2. Without an error an entry is one Python call with the same arguments: 25 ns. So it has the function's own signature;
    arguments in a tuple and a dict would take 150 ns. Its code is compiled for a number of arguments and then given
    their names: a few dozen compilations for a thousand functions.
-3. Functions become entries where the public names are gathered, when the modules below have imported what they need
+3. An argument that is no tensor where one is needed makes the function fail with `AttributeError`, after any amount of
+   work and with a message about the package's insides. The entry raises a `TypeError` that names the argument in its
+   place: nothing is asked on the way in.
+4. Functions become entries where the public names are gathered, when the modules below have imported what they need
    from each other: what the package itself calls are mostly the functions.
 """
 
@@ -22,6 +25,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from .frames import clear_own_frames
+from .misplaced import no_tensor_was_given
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,16 +33,19 @@ R = TypeVar("R")
 _STARRED = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 _LINE = sys._getframe().f_lineno + 2  # of the text: tracebacks show the call in it
 _TEMPLATE = """\
-def enclosing(clear, function):
+def enclosing(clear, explain, function):
     def entry({parameters}):
         try:
             return function({arguments})
         except BaseException as error:
+            message = explain(error, function, {values})
             del {names}
             clear(error)
-            raise
+            if message is None:
+                raise
+        raise TypeError(message)
 """
-_clear = CellType(clear_own_frames)
+_clear, _explain = CellType(clear_own_frames), CellType(no_tensor_was_given)
 _by_hand: set[CodeType] = set()
 
 
@@ -62,7 +69,7 @@ def is_entry(function: FunctionType) -> bool:
 
 
 def _made(function: FunctionType) -> FunctionType:
-    code, cells = function.__code__, (_clear, CellType(function))
+    code, cells = function.__code__, (_clear, _explain, CellType(function))
     if code.co_flags & _STARRED:  # the function itself has the defaults
         starred = _starred().replace(co_name=code.co_name, co_qualname=code.co_qualname)
         return FunctionType(starred, function.__globals__, function.__name__, None, cells)
@@ -80,7 +87,7 @@ def _code(code: CodeType) -> CodeType:
         co_name=code.co_name,
         co_qualname=code.co_qualname,
         co_posonlyargcount=code.co_posonlyargcount,
-        co_varnames=(*names, "error"),
+        co_varnames=(*names, "error", "message"),
         co_consts=tuple([names[first:] if isinstance(value, tuple) else value for value in compiled.co_consts]),
     )
 
@@ -88,7 +95,8 @@ def _code(code: CodeType) -> CodeType:
 @functools.cache
 def _starred() -> CodeType:
     """The code of an entry with any arguments."""
-    return _compiled("*args, **kwargs", "*args) if not kwargs else function(*args, **kwargs", "args, kwargs")
+    arguments = "*args) if not kwargs else function(*args, **kwargs"
+    return _compiled("*args, **kwargs", arguments, "args, kwargs", "args, kwargs")
 
 
 @functools.cache
@@ -98,11 +106,12 @@ def _numbered(positional: int, count: int) -> CodeType:
     first, others = names[:positional], names[positional:]
     parameters = [*first, "*", *others] if others else first
     arguments = [*first, *[f"{name}={name}" for name in others]]
-    return _compiled(", ".join(parameters), ", ".join(arguments), ", ".join(names))
+    values = "".join([f"{name}, " for name in names])
+    return _compiled(", ".join(parameters), ", ".join(arguments), ", ".join(names), f"({values})")
 
 
-def _compiled(parameters: str, arguments: str, names: str) -> CodeType:
-    text = _TEMPLATE.format(parameters=parameters, arguments=arguments, names=names)
+def _compiled(parameters: str, arguments: str, names: str, values: str) -> CodeType:
+    text = _TEMPLATE.format(parameters=parameters, arguments=arguments, names=names, values=values)
     return _first_code(_first_code(compile("\n" * (_LINE - 1) + text, __file__, "exec", dont_inherit=True)))
 
 

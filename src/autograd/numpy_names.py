@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from .entries import by_hand
 from .frames import clear_own_frames
+from .misplaced import no_tensor_was_given
 
 __all__ = ["numpy_names"]
 
@@ -25,9 +26,12 @@ def numpy_names(function: _Function) -> _Function:
                 _rename(function.__name__, keywords)
             return function(*args, **keywords)
         except BaseException as error:
+            message = no_tensor_was_given(error, function, args, keywords)
             del args, keywords
             clear_own_frames(error)
-            raise
+            if message is None:
+                raise
+        raise TypeError(message)
 
     return cast(_Function, by_hand(named))
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from ...autograd.frames import clear_own_frames
 from ...autograd.grad_mode import no_grad
 from ...autograd.hooks import RemovableHandle
+from ...autograd.misplaced import no_tensor_was_given
 from ...autograd.tensor import Tensor
 from ...memory import events
 from ...saved_tensors import modules as module_scope
@@ -64,9 +65,12 @@ class Module(Conversions):
             with events.span("module", type(self).__name__, self):
                 return self.forward(*args, **kwargs)
         except BaseException as error:  # NOTE [ Entries ]
+            message = no_tensor_was_given(error, type(self).forward, (self, *args), kwargs)
             del self, args, kwargs
             clear_own_frames(error)
-            raise
+            if message is None:
+                raise
+        raise TypeError(message)
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
