@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..kernels import backend
-from ..memory import META, Device, pool
+from ..memory import CPU, META, Device, events, pool
 from ..saved_tensors.state import Under
 from .engine import GraphTask
 from .frames import user_level
@@ -45,7 +45,9 @@ def _spec_of(tensor: Any) -> Spec | None:
 
 def _filled(spec: Spec, value: int) -> Any:
     shape, dtype, device = spec
-    array, storage = pool(device).lease(shape, dtype, "temporary")
+    source = pool(device)
+    take = source.lease_or_adopt if device is CPU and not events.observers else source.lease
+    array, storage = take(shape, dtype, "temporary")
     if device is not META:
         backend(device.type).fill(array, value)
     return Variable._tensor_class._wrap(array, storage)

@@ -202,8 +202,13 @@ class Optimizer(Hooked):
 
     def _prepare(self, work: list[tuple[Tensor, Tensor, Group]]) -> None:
         """Make the states that are missing, all or none (NOTE [ A step ], rule 1)."""
-        made = {param: self._new_state(param, group) for param, _, group in work if not self.state.get(param)}
-        self.state.update({param: state for param, state in made.items() if state})
+        made = {}
+        for param, _, group in work:
+            if not self.state.get(param):
+                state = self._new_state(param, group)
+                if state:
+                    made[param] = state
+        self.state.update(made)
 
     def _new_state(self, param: Tensor, group: Group) -> dict[str, Any]:
         if not needs_master(param, group):

@@ -66,7 +66,7 @@ def test_batches_of_products_are_numpys(batch: tuple[int, ...], size: int, turne
     np.testing.assert_allclose(out, x @ y, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 31, 32, 33])
+@pytest.mark.parametrize("rows", [1, 2, 31, 64, 65, 128, 129])
 @pytest.mark.parametrize("strided", [False, True])
 @pytest.mark.parametrize("bias", [False, True])
 def test_layers_on_few_rows(rows: int, strided: bool, bias: bool) -> None:

@@ -18,7 +18,8 @@ _TILE_PRODUCT = 1 << 23  # multiplications of a tile of small products
 _ROUNDS = 4  # large products for each thread, or more, are shared out: BLAS's threads wait for each other in each one
 _LEAST_ROWS, MOST_ROWS = 192, 1024  # of a task: fewer would pack the whole other factor too often
 _ROW_MULTIPLE = 16  # rows that BLAS computes together
-_FEW_ROWS = 32
+_FEW_ROWS = 128  # on one thread; on several the product itself takes less
+_TERMS_A_ROW = 4  # with fewer, turning the result round takes as long as what packing saves
 _PACKED_PRODUCT = 1 << 20  # multiplications: from here on BLAS packs its factors
 
 
@@ -65,10 +66,11 @@ def is_faster_transposed(x: Array, weight: Array) -> bool:
     """Whether ``weight @ x.T`` is faster than ``x @ weight.T``.
 
     OpenBLAS packs the factor that gives a result its columns, element by element if that is a transpose. With few rows
-    this takes longer than the product; packing the other one, and turning the result round, a third to two thirds.
+    this takes longer than the product: twice as long as packing the other factor and turning the result round.
     """
     return (
-        1 < len(x) <= _FEW_ROWS
+        1 < len(x) <= _FEW_ROWS // get_num_threads()
+        and x.shape[1] >= _TERMS_A_ROW * len(x)
         and x.dtype is FLOAT32
         and weight.dtype is FLOAT32
         and x.size * len(weight) >= _PACKED_PRODUCT
