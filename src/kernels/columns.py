@@ -8,7 +8,8 @@ NOTE [ Convolutions ]
 2. A task unfolds what the windows of a block see into columns (channels, places, windows), multiplies, and is done
    with them. So scratch is a block for each thread, never the columns of a sample or a batch.
 3. Blocks are as large as the cache likes, but of `LEAST` windows at least, from several samples if one has fewer:
-   below, BLAS spends its time on arranging the other matrix.
+   below, BLAS spends its time on arranging the other matrix. Where threads share them out they are few and large, as
+   threads wait for each other between two calls.
 4. Tasks write disjoint parts of the result, and each adds up in a fixed order.
 """
 
@@ -18,11 +19,14 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from .windows import Block, Windows, add_windows, take_windows
+from .windows import Block, Windows, add_windows, keep_rows, take_runs, take_windows
 
 Spec: TypeAlias = tuple[tuple[int, ...], Any]
 LEAST = 256
 _TASKS = 8  # so that threads share out even a single sample
+_ROWS = 64  # of columns that are multiplied by all features: with fewer, BLAS spends its time on arranging these
+_LONG = 1 << 23  # multiplications of a task of its own, about 0.2 ms
+COPIED = 8  # multiplications that take as long as copying an element
 _BATCHES = 4  # the least number of batches of samples
 
 
@@ -30,11 +34,12 @@ class Library(NamedTuple):
     """What the jobs need of NumPy or CuPy.
 
     Attributes:
-        matmul: ``matmul(a, b, out=out)`` of stacks of matrices.
+        matmul: ``matmul(a, b, out=out)`` of stacks of matrices, as many in each.
         add: ``add(a, b, out=out)``.
         contiguous: an array or a copy of it in C order.
         empty: scratch of a shape and dtype.
         block_bytes: how many bytes of columns make a block.
+        tasks: how many tasks there should be for results at least, if each of them is long.
     """
 
     matmul: Callable[..., Any]
@@ -42,6 +47,7 @@ class Library(NamedTuple):
     contiguous: Callable[[Any], Any]
     empty: Callable[[tuple[int, ...], Any], Any]
     block_bytes: int
+    tasks: int
 
 
 class Part(NamedTuple):
@@ -81,10 +87,16 @@ class _Job:
         together = max(1, min(self.groups, budget // (self.depth * few)))
         channels = self.inputs
         if across and together == 1:
-            wanted = -(-_TASKS // (self.groups * self.samples)) if least == LEAST else 1
-            channels = max(1, min(channels, budget // (places * few), -(-channels // wanted)))
+            wanted = -(-channels // -(-_TASKS // (self.groups * self.samples)))
+            if least > LEAST:
+                wanted = max(wanted, -(-_ROWS // places))
+            channels = max(1, min(channels, budget // (places * few), wanted))
         depth = together * channels * places
-        most = max(min(least, LEAST), budget // depth)
+        most = budget // depth
+        if not across:
+            tasks = min(self.lib.tasks, max(2, self.work // (2 * _LONG) * 2))
+            most = min(most, -(-positions * self.samples * self.groups // (together * tasks)))
+        most = max(min(least, LEAST), most)
         self.blocks = self.windows.blocks(most)
         if not direct:
             self.batch = max(1, min(most // positions, -(-self.samples // _BATCHES)))
@@ -95,6 +107,12 @@ class _Job:
         ]
         self.columns_spec: Spec = ((depth * self.batch * max(block.length for block in self.blocks),), dtype)
         self.rows_spec: Spec = ((self.columns_spec[0][0] // depth * self.features * together,), dtype)
+
+    @property
+    def work(self) -> int:
+        """How many multiplications there are in all tasks, and what takes as long as some more."""
+        copied = 0 if self.windows.is_identity else COPIED
+        return self.samples * self.windows.positions * self.groups * self.depth * (self.features + copied)
 
     def batches(self) -> int:
         return -(-self.samples // self.batch)
@@ -122,7 +140,11 @@ class _Job:
             flat = x[samples.start, channels].reshape(part.groups.stop - part.groups.start, -1, self.windows.positions)
             return flat[:, :, block.span]
         matrix, columns = self.columns(buffer, part, samples, block)
-        take_windows(x[samples, channels].swapaxes(0, 1), columns, self.windows, block)
+        source = x[samples, channels].swapaxes(0, 1)
+        if block.length == self.windows.positions and keep_rows(self.windows) and source[:1, :1].flags.c_contiguous:
+            take_runs(source, columns, self.windows)
+        else:
+            take_windows(source, columns, self.windows, block)
         return matrix
 
     def by_group(self, y: Any, part: Part, samples: slice, block: Block) -> Any:
@@ -217,7 +239,8 @@ class Transposed(_Job):
 class Weights(_Job):
     """``out = sum over samples and windows of y * x``: a task has some channels and all samples.
 
-    Where there are too few channels for that, it has a part of the samples, whose sums are added up at the end.
+    Where there are too few channels for that, it has a part of the samples, whose sums are added up at the end. What
+    has more rows comes first in a product: BLAS is faster then.
     """
 
     def __init__(self, windows: Windows, groups: int, x: Any, y: Any, out: Any, lib: Library) -> None:
@@ -232,32 +255,36 @@ class Weights(_Job):
         self.sums = out.reshape(shape) if self.chunks == 1 else lib.empty(shape, out.dtype)
         self.count = len(self.parts) * self.chunks
         widest = max((p.groups.stop - p.groups.start) * (p.channels.stop - p.channels.start) for p in self.parts)
-        self.specs = [
-            ((0,), out.dtype) if self.direct else self.columns_spec,
-            self.rows_spec,
-            ((widest * self.windows.places * self.features,), out.dtype),
-        ]
+        product: Spec = ((widest * self.windows.places * self.features,), out.dtype)
+        self.specs = [((0,), out.dtype) if self.direct else self.columns_spec, self.rows_spec, product, product]
 
-    def run(self, index: int, buffer: Any, rows: Any, product: Any) -> None:
+    def run(self, index: int, buffer: Any, rows: Any, sums: Any, product: Any) -> None:
         """One task."""
         number, chunk = divmod(index, self.chunks)
         part, places = self.parts[number], self.windows.places
         where = slice(part.channels.start * places, part.channels.stop * places)
-        total = self.sums[chunk, part.groups, :, where]
-        more = product[: math.prod(total.shape)].reshape(total.shape)
+        target = self.sums[chunk, part.groups, :, where]
+        groups, features, depth = target.shape
+        columns_first = depth > features
+        shape = (groups, depth, features) if columns_first else target.shape
+        total, more = sums[: target.size].reshape(shape), product[: target.size].reshape(shape)
         first = True
         step = -(-self.batches() // self.chunks)
         for batch in range(chunk * step, min((chunk + 1) * step, self.batches())):
             samples = self.batch_slice(batch)
             for block in self.blocks:
-                columns = self.unfolded(self.x, buffer, part, samples, block, self.direct)
-                left = self.rows(self.y, rows, part, samples, block)
-                self.lib.matmul(left, columns.swapaxes(1, 2), out=total if first else more)
+                left = self.unfolded(self.x, buffer, part, samples, block, self.direct)
+                right = self.rows(self.y, rows, part, samples, block)
+                if not columns_first:
+                    left, right = right, left
+                self.lib.matmul(left, right.swapaxes(1, 2), out=total if first else more)
                 if not first:
                     self.lib.add(total, more, out=total)
                 first = False
         if first:
-            total.fill(0)
+            target.fill(0)
+        else:
+            target[...] = total.swapaxes(1, 2) if columns_first else total
 
     def finish(self) -> None:
         """Add up what the parts of the samples gave."""

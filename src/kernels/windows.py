@@ -229,6 +229,17 @@ def take_windows(x: Any, columns: Any, windows: Windows, block: Block) -> None:
             target[meeting.inside] = x[meeting.source]
 
 
+def take_runs(x: Any, columns: Any, windows: Windows) -> None:
+    """`take_windows` of all windows where these `keep_rows` and planes lie in C order: runs for each place."""
+    flat = columns.reshape(*columns.shape[: -len(windows.counts)], windows.positions)
+    planes = x.reshape(*x.shape[:2], -1)
+    for place, target, source, outside in copies(windows, True):
+        if target is not None and source is not None:
+            flat[(slice(None), *place)][target] = planes[source]
+        for edge in outside:
+            columns[(slice(None), *place)][edge] = 0
+
+
 def add_windows(columns: Any, x: Any, windows: Windows, block: Block, add: Callable[..., Any]) -> None:
     """The reverse of `take_windows`: what lies in the windows is added to ``x``, by the function ``add``."""
     for meeting in windows.meetings(block):

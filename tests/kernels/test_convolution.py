@@ -14,7 +14,7 @@ import pytest
 from stowgrad import memory
 from stowgrad.kernels import columns, set_num_threads
 from stowgrad.kernels import numpy_ as kernels
-from stowgrad.kernels.numpy_ import depthwise, phased_convolution, row_convolution
+from stowgrad.kernels.numpy_ import depthwise, phased_convolution, row_convolution, small_convolution
 
 from .support import Array, strided_like
 
@@ -109,6 +109,8 @@ def run(shape: Shape, x: Array, w: Array, y: Array) -> list[Array]:
     "ways",
     [
         "what pays",
+        "small, shared rows",
+        "small, by remainders",
         "all places",
         "all places in pieces",
         "shared rows",
@@ -121,7 +123,14 @@ def run(shape: Shape, x: Array, w: Array, y: Array) -> list[Array]:
 )
 def test_sums_over_all_places(shape: Shape, ways: str, rng: np.random.Generator, monkeypatch: Any) -> None:
     module = importlib.import_module("stowgrad.kernels.numpy_.convolution")
-    if ways != "what pays":
+    if ways.startswith("small"):
+        for which in ("_small", "_small_reverse"):
+            monkeypatch.setattr(module, which, getattr(module, which).__wrapped__)  # without what it remembers
+        monkeypatch.setattr(small_convolution, "_SHARED_BYTES", 0 if ways.endswith("shared rows") else 1 << 30)
+        monkeypatch.setattr(small_convolution, "_DEEP", 1)
+        monkeypatch.setattr(phased_convolution, "_SPREAD_BYTES", -1 if ways.endswith("remainders") else 1 << 30)
+        monkeypatch.setattr(phased_convolution, "_CHANNELS", 1)
+    elif ways != "what pays":
         monkeypatch.setattr(module, "_small", lambda *args: None)
         monkeypatch.setattr(module, "_small_reverse", lambda *args: None)
         monkeypatch.setattr(phased_convolution, "pays", lambda *args: ways.startswith("by remainders"))
@@ -171,14 +180,20 @@ LARGE = {
     "pointwise": Shape(4, 1, 64, 48, ((30, 1, 1, 0, 0, 1), (30, 1, 1, 0, 0, 1))),
     "few channels": Shape(3, 1, 3, 16, ((64, 7, 2, 3, 3, 1), (64, 7, 2, 3, 3, 1))),
     "a channel a group": Shape(4, 32, 1, 1, ((40, 3, 1, 1, 1, 1), (36, 3, 1, 1, 1, 1))),
+    "a channel a group, large images": Shape(1, 2, 1, 1, ((120, 3, 1, 1, 1, 1), (121, 3, 1, 1, 1, 1))),
+    "one axis": Shape(3, 1, 24, 40, ((2000, 3, 1, 1, 1, 1),)),
+    "one axis, one sample": Shape(1, 1, 24, 40, ((6000, 5, 2, 2, 2, 1),)),
+    "small, shared rows": Shape(2, 1, 12, 16, ((20, 3, 1, 1, 1, 1), (24, 3, 1, 1, 1, 1))),
+    "small, strided": Shape(2, 1, 16, 16, ((28, 3, 2, 1, 1, 1), (28, 3, 2, 1, 1, 1))),
 }
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", LARGE.values(), ids=LARGE)
 def test_threads_do_not_change_anything(
-    shape: Shape, rng: np.random.Generator, same_on_threads: Callable[[Callable[[], Any]], Any]
+    shape: Shape, dtype: str, rng: np.random.Generator, same_on_threads: Callable[[Callable[[], Any]], Any]
 ) -> None:
-    x, w, y = shape.arrays(rng, "float32")
+    x, w, y = shape.arrays(rng, dtype)
     same_on_threads(lambda: run(shape, x, w, y))
 
 
@@ -203,6 +218,39 @@ def test_numbers_of_16_bits_are_added_up_in_float32(name: str, dtype: str, rng: 
         assert error.max() < (1e-2 if dtype == "bfloat16" else 2e-3)
 
 
+@pytest.mark.parametrize("name", ["small, shared rows", "small, strided", "one axis", "few channels"])
+def test_large_ones_as_in_float64(name: str, rng: np.random.Generator) -> None:
+    x, w, y = LARGE[name].arrays(rng)
+    exact = run(LARGE[name], x, w, y)
+    for actual, expected in zip(run(LARGE[name], *(a.astype(np.float32) for a in (x, w, y))), exact, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["small, shared rows", "small, strided", "one axis", "few channels"])
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_infinities_stay_where_they_are_seen(name: str, value: float, rng: np.random.Generator) -> None:
+    shape = LARGE[name]
+    x, w, y = shape.arrays(rng, "float32")
+    ones = np.ones_like(w)
+    at = tuple(size // 2 for size in x.shape[2:])
+    marked = np.zeros_like(x)
+    marked[(0, 0, *at)] = 1
+    seen, sees = np.empty_like(y), np.empty_like(x)
+    kernels.convolution(marked, ones, None, seen, **shape.keywords)
+    given = np.zeros_like(x)
+    given[(0, 0, *at)] = value
+    found = np.empty_like(y)
+    kernels.convolution(given, ones, None, found, **shape.keywords)
+    np.testing.assert_array_equal(np.isfinite(found), seen == 0)
+    at = tuple(size // 2 for size in y.shape[2:])
+    marked, given = np.zeros_like(y), np.zeros_like(y)
+    marked[(0, 0, *at)], given[(0, 0, *at)] = 1, value
+    kernels.convolution_transposed(marked, ones, None, sees, **shape.keywords)
+    found = np.empty_like(x)
+    kernels.convolution_transposed(given, ones, None, found, **shape.keywords)
+    np.testing.assert_array_equal(np.isfinite(found), sees == 0)
+
+
 def test_nothing_to_do(rng: np.random.Generator) -> None:
     shape = Shape(0, 1, 2, 3, ((5, 3, 1, 1, 1, 1), (5, 3, 1, 1, 1, 1)))
     outs = run(shape, *shape.arrays(rng))
@@ -210,11 +258,11 @@ def test_nothing_to_do(rng: np.random.Generator) -> None:
     assert not outs[2].any()
 
 
-@pytest.mark.parametrize(("groups", "stride"), [(1, 1), (1, 2), (64, 1), (64, 2)])
-def test_scratch_is_bounded(groups: int, stride: int, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(("groups", "stride", "axes"), [(1, 1, 2), (1, 2, 2), (64, 1, 2), (64, 2, 2), (1, 1, 1)])
+def test_scratch_is_bounded(groups: int, stride: int, axes: int, rng: np.random.Generator) -> None:
     set_num_threads(2)
     channels = 32 if groups == 1 else 1
-    shape = Shape(16, groups, channels, channels, ((64, 3, stride, 1, 1, 1), (64, 3, stride, 1, 1, 1)))
+    shape = Shape(16, groups, channels, channels, ((4096 if axes == 1 else 64, 3, stride, 1, 1, 1),) * axes)
     x, w, y = shape.arrays(rng, "float32")
     pool = memory.pool(memory.CPU)
     with pool.peak_scope() as scope:

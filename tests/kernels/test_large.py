@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stowgrad.kernels import numpy_ as kernels
+from stowgrad.kernels.numpy_.rows import sum_of_line_products
 
 Array = np.ndarray[Any, Any]
 
@@ -33,6 +34,18 @@ def test_long_sums_are_as_accurate_as_pairwise_ones() -> None:
         x, out = uniform(*shape, low=0.0), np.empty(shape[0], "float32")
         kernels.sum(x, out, axes=(1,))
         np.testing.assert_allclose(out, x.sum(1, dtype="float64"), rtol=3e-7)
+
+
+@pytest.mark.parametrize("shape", [(128, 2048), (1, 300_001), (7, 50_003), (400, 512), (3, 100, 700)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_long_lines_are_cut_where_they_are_few(shape: tuple[int, ...], dtype: str) -> None:
+    x, y = uniform(*shape, dtype=dtype), uniform(*shape, dtype=dtype)[..., ::-1]
+    out = np.empty(shape[:-1], dtype)
+    bound = np.finfo(dtype).eps * np.vecdot(np.abs(x), np.abs(y), dtype="float64")
+    for other in (y, y[(0,) * (len(shape) - 1)]):
+        sum_of_line_products(x, other, out)
+        exact = (x.astype("longdouble") * other).sum(-1)
+        assert (np.abs(out - exact) <= 4 * bound).all()
 
 
 @pytest.mark.parametrize("columns", [17, 300, 1500])

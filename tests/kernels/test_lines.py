@@ -49,6 +49,21 @@ def test_half_precision_is_added_up_in_float32() -> None:
     out = np.empty_like(x)
     kernels.cumsum(x, out, axis=0)
     assert out[-1] == 2500
+    kernels.cumsum(x, out, axis=0, reverse=True)
+    assert out[0] == 2500
+
+
+@pytest.mark.parametrize("shape", [(40, 64), (300, 77), (3, 140_001), (2, 131_073)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums_of_groups_let_what_is_not_finite_go_on(shape: tuple[int, int], reverse: bool, rng: Rng) -> None:
+    x = rng.standard_normal(shape).astype("float32")
+    x[0, shape[1] // 2], x[1, 5], x[1, 60] = np.nan, np.inf, -np.inf
+    out = np.empty_like(x)
+    kernels.cumsum(x, out, axis=1, reverse=reverse)
+    step = -1 if reverse else 1
+    with np.errstate(invalid="ignore"):
+        exact = np.cumsum(x[:, ::step].astype("float64"), 1)[:, ::step]
+    np.testing.assert_allclose(out, exact, rtol=1e-6, atol=1e-5)
 
 
 @along

@@ -63,6 +63,7 @@ _ROWS_OF_CASES: list[tuple[str, str, Call, tuple[Any, ...]]] = [
     ("conv2d", "dimensions", _top("conv2d"), (_ROWS[0], signed(4, 3, 3, 3))),
     ("conv2d", "kernel too large", _top("conv2d"), (_IMAGES, signed(4, 3, 8, 3))),
     ("conv2d", "groups", _top("conv2d", groups=2), (_IMAGES, signed(4, 3, 3, 3))),
+    ("conv2d", "many channels", _top("conv2d", padding=1), (signed(2, 48, 40, 40), signed(48, 48, 3, 3), signed(48))),
     ("conv2d", "bias", _top("conv2d"), (_IMAGES, signed(4, 3, 3, 3), signed(3))),
     ("conv2d", "strides", _top("conv2d", stride=(1, 2, 3)), (_IMAGES, signed(4, 3, 3, 3))),
     ("conv2d", "stride 0", _top("conv2d", stride=0), (_IMAGES, signed(4, 3, 3, 3))),

@@ -270,8 +270,7 @@ class IndexSelectBackward(FewOp):
         return ((shape, grad.dtype),)
 
     def kernel(self, k: Any, grad: Any, index: Any, dim: int, shape: tuple[int, ...], out: Any) -> None:
-        k.fill(out, 0)
-        k.index_add(out, index, grad, axis=dim)
+        k.index_sums(index, grad, out, axis=dim)
 
     def attrs(self, grad: Any, index: Any, dim: int, shape: tuple[int, ...]) -> Any:
         return dim
@@ -289,6 +288,10 @@ class IndexAdd(_FewPut):
     def put_few(self, out: Any, *args: Any) -> bool:
         index, src, dim, alpha = args
         return not dim and alpha == 1 and src.dtype is out.dtype and src.size > 0 and add_rows(out, index, src)
+
+    def kernel(self, k: Any, *args_and_outs: Any) -> None:
+        x, index, src, dim, alpha, out = args_and_outs
+        k.index_added(x, index, src, out, axis=dim, alpha=alpha)
 
     def put(self, k: Any, out: Any, *args: Any) -> None:
         index, src, dim, alpha = args

@@ -29,7 +29,7 @@ def _empty(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def _library() -> Library:
-    return Library(_product, cupy.add, cupy.ascontiguousarray, _empty, 64 << 20)
+    return Library(_product, cupy.add, cupy.ascontiguousarray, _empty, 64 << 20, 1)
 
 
 def _run(job: Forward | Transposed | Weights) -> None:

@@ -18,7 +18,9 @@ from .launch import Array, kernel
 __all__ = [
     "gather_along",
     "index_add",
+    "index_added",
     "index_put_rows",
+    "index_sums",
     "scatter_add_along",
     "scatter_along",
     "scatter_fold_along",
@@ -163,3 +165,17 @@ def index_add(out: Array, index: Array, src: Array, *, axis: int, alpha: Any = 1
     if alpha != 1:
         cupy.multiply(sums, alpha, out=sums)
     cupy.add(target, sums.reshape(target.shape), out=target)
+
+
+@kernel
+def index_added(x: Array, index: Array, src: Array, out: Array, *, axis: int, alpha: Any = 1) -> None:
+    """`index_add` into a copy of ``x`` in ``out``."""
+    out[...] = x
+    index_add(out, index, src, axis=axis, alpha=alpha)
+
+
+@kernel
+def index_sums(index: Array, src: Array, out: Array, *, axis: int) -> None:
+    """Zeros with rows added: ``out[i, index[j], k] = `` the sum of these ``src[i, j, k]``, in the order of ``j``."""
+    out.fill(0)
+    index_add(out, index, src, axis=axis)

@@ -62,6 +62,7 @@ from .softmax import *
 from .sort import *
 from .special import *
 from .strided import *
+from .topk import *
 from .triangular import *
 from .variance import *
 from .vector_norm import *

@@ -26,15 +26,18 @@ def take_along(x: Array, indices: Array, out: Array, *, axis: int) -> None:
 
 def put_along(values: Array, indices: Array, out: Array, *, axis: int) -> None:
     """Zeros, and ``out[i, indices[i, j, k], k] = values[i, j, k]``; no index comes twice in a line."""
+    fills_all = values.shape == out.shape  # each element is written
 
     def block(out: Array, values: Array, indices: Array) -> None:
-        out.fill(0)
+        if not fills_all:
+            out.fill(0)
         if out.flags.c_contiguous:
             out.reshape(-1)[_numbers(indices, out.shape)] = values
         else:
             out[_key(indices)] = values
 
-    map_lines(block, [out, contiguous(values), contiguous(indices)], axis, allocated=8)
+    allocated = -(-8 * values.size // out.size) if out.size else 0
+    map_lines(block, [out, contiguous(values), contiguous(indices)], axis, allocated=allocated)
 
 
 def take_lines(x: Array, indices: Array, out: Array) -> None:

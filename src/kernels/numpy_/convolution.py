@@ -9,7 +9,7 @@ import numpy as np
 from ..columns import Forward, Library, Transposed, Weights
 from ..executor import Array, get_num_threads, scratch
 from ..windows import Windows
-from . import depthwise, phased_convolution, row_convolution, small_convolution
+from . import depthwise, phased_convolution, row_convolution, small_convolution, winograd
 from .tiling import DType, contiguous, copy_tiled
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 Numbers = tuple[int, ...]
-_LIBRARY = Library(np.matmul, np.add, contiguous, scratch, 1 << 20)
+_LIBRARY = Library(row_convolution.product, np.add, contiguous, scratch, 1 << 22, 8)
 
 
 def convolution(
@@ -55,11 +55,14 @@ def convolution(
     if depthwise.pays(windows, len(x), weight.shape, groups, out.dtype):
         depthwise.forward(x, weight, bias, out, windows)
         return
-    if row_convolution.pays_forward(windows, weight.shape[1], groups, out.dtype):
+    if winograd.pays_forward(windows, len(x), weight.shape[1], out.shape[1] // groups, out.dtype):
+        winograd.forward(x, weight, bias, out, windows, groups)
+        return
+    if row_convolution.pays_forward(windows, weight.shape[1], len(weight) // groups, groups, out.dtype):
         row_convolution.forward(x, weight, bias, out, windows, groups)
         return
     job = Forward(windows, groups, x, weight, bias, out, _LIBRARY)
-    row_convolution.run_tasks(job.run, job.count, job.specs)
+    row_convolution.run_tasks(job.run, job.count, job.specs, job.work)
 
 
 def convolution_transposed(
@@ -91,8 +94,11 @@ def convolution_transposed(
         convolution(y, turned, bias, out, stride=stride, padding=before, dilation=dilation, groups=groups)
         return
     small = _small_reverse(y.shape, weight.shape, out.shape, stride, padding, dilation, groups, out.dtype)
-    if small is not None:
+    if isinstance(small, small_convolution.Copies):
         small_convolution.convolve(y, _turned(weight, groups), bias, out, small)
+        return
+    if small is not None:
+        phased_convolution.transposed_small(y, _turned(weight, groups), bias, out, small)
         return
     wide = row_convolution.product_dtype(out.dtype)
     if wide != out.dtype:
@@ -108,7 +114,7 @@ def convolution_transposed(
         phased_convolution.transposed(y, _turned(weight, groups), bias, out, windows, groups, _LIBRARY)
         return
     job = Transposed(windows, groups, y, weight, bias, out, _LIBRARY)
-    row_convolution.run_tasks(job.run, job.count, job.specs)
+    row_convolution.run_tasks(job.run, job.count, job.specs, job.work)
 
 
 def convolution_backward_weight(
@@ -134,11 +140,14 @@ def convolution_backward_weight(
     if depthwise.pays(windows, len(x), out.shape, groups, out.dtype):
         depthwise.by_weights(x, y, out, windows)
         return
-    if row_convolution.pays_by_weights(windows, groups, out.dtype):
+    if winograd.pays_by_weights(windows, len(x), out.shape[1], y.shape[1] // groups, out.dtype):
+        winograd.by_weights(x, y, out, windows, groups)
+        return
+    if row_convolution.pays_by_weights(windows, out.shape[1], len(out) // groups, groups, out.dtype):
         row_convolution.by_weights(x, y, out, windows, groups)
         return
     job = Weights(windows, groups, x, y, out, _LIBRARY)
-    row_convolution.run_tasks(job.run, job.count, job.specs)
+    row_convolution.run_tasks(job.run, job.count, job.specs, job.work)
     job.finish()
 
 
@@ -157,7 +166,7 @@ def _small(
     windows = Windows(x[2:], y[2:], weight[2:], stride, padding, dilation)
     if depthwise.pays(windows, x[0], weight, groups, dtype):
         return None
-    return _copies(small_convolution.geometry(windows), x, groups, dtype)
+    return _copies(small_convolution.geometry(windows), x, weight[0], groups, dtype)
 
 
 @functools.lru_cache(maxsize=128)
@@ -170,18 +179,23 @@ def _small_reverse(
     dilation: Numbers,
     groups: int,
     dtype: DType,
-) -> small_convolution.Copies | None:
-    """The same for the images of a transposed convolution."""
+) -> small_convolution.Copies | tuple[phased_convolution.SmallPhase, ...] | None:
+    """The same for the images of a transposed convolution, or for each remainder of the stride."""
     windows = Windows(out[2:], y[2:], weight[2:], stride, padding, dilation)
-    return _copies(small_convolution.reverse_geometry(windows), y, groups, dtype)
+    if row_convolution.product_dtype(dtype) == dtype:
+        phases = phased_convolution.small_phases(windows, y[0], y[1], out[1], groups, dtype.itemsize)
+        if phases is not None:
+            return phases
+    return _copies(small_convolution.reverse_geometry(windows), y, out[1], groups, dtype)
 
 
 def _copies(
-    shape: small_convolution.Geometry, x: Numbers, groups: int, dtype: DType
+    shape: small_convolution.Geometry, x: Numbers, features: int, groups: int, dtype: DType
 ) -> small_convolution.Copies | None:
     in_its_dtype = row_convolution.product_dtype(dtype) == dtype
-    if in_its_dtype and small_convolution.pays(shape, x[0], x[1], dtype.itemsize):
-        return small_convolution.copies(shape, x[0], x[1], groups, dtype.itemsize)
+    size = small_convolution.columns_bytes(shape, x[0], x[1], dtype.itemsize)
+    if in_its_dtype and size <= small_convolution.MOST_BYTES:
+        return small_convolution.copies(shape, x[0], x[1], features, groups, dtype.itemsize)
     return None
 
 

@@ -12,21 +12,24 @@ NOTE [ Depthwise convolutions ]
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..executor import Array, ScratchSpec, parallel_for, scratch
+from ..executor import Array, ScratchSpec, blas_single_threaded, parallel_for, scratch
 from ..windows import Windows, copies, keep_rows
 from .tiling import FLOAT32, FLOAT64, DType, contiguous
 
 __all__: list[str] = []
 
-_BLOCK_BYTES = 1 << 21  # of columns
+_BLOCK_BYTES = 1 << 22  # of columns: threads meet at the interpreter's lock less often than with half of it
 _LEAST_BYTES = 1 << 19  # the same, as less is not worth a task
 _LEAST = 128  # windows of a channel: with fewer, loops are too short
 _SMALL_BYTES = 1 << 16  # the same, of all windows: below, small convolutions take fewer calls of NumPy
 _TASKS = 8
+_FEW = 3 << 19  # multiplications: what they take, about 0.3 ms, two threads take as well until they met each other
+_ALONE = 8192  # elements: a scalar product of more BLAS shares out by itself
 _EVERY = slice(None)
 
 
@@ -71,6 +74,7 @@ class _Depthwise:
         self.samples, self.parts = _runs(len(x), together), _runs(self.channels, channels)
         self.lines = _runs(windows.counts[0], rows)
         self.planes = together * channels
+        self.longest = rows * self.length  # run of windows
         self.columns_spec: ScratchSpec = ((self.planes * row * (rows + self.halo) // x.itemsize,), x.dtype)
 
     def seen(self, buffer: Array, piece: _Piece) -> Array:
@@ -127,7 +131,7 @@ def forward(x: Array, weight: Array, bias: Array | None, out: Array, windows: Wi
         if offset is not None:
             np.add(target, offset[piece.channels], out=target)
 
-    parallel_for(run, len(pieces), [job.columns_spec])
+    parallel_for(run, len(pieces), [job.columns_spec], alone=out.size * windows.places <= _FEW)
 
 
 def by_weights(x: Array, y: Array, out: Array, windows: Windows) -> None:
@@ -156,8 +160,15 @@ def by_weights(x: Array, y: Array, out: Array, windows: Windows) -> None:
                 np.add.reduce(found, axis=0, out=total)
 
     products_spec: ScratchSpec = ((job.planes * job.features * windows.places,), out.dtype)
-    parallel_for(run, len(batches) * len(job.parts), [job.columns_spec, products_spec])
+    specs, alone = [job.columns_spec, products_spec], y.size * windows.places <= _FEW
+    with _unshared(job.longest):
+        parallel_for(run, len(batches) * len(job.parts), specs, alone=alone)
     np.add.reduce(sums, axis=0, out=out.reshape(sums.shape[1:]))
+
+
+def _unshared(length: int) -> AbstractContextManager[None]:
+    """BLAS on one thread for scalar products so long that it would share them out: bits don't depend on threads."""
+    return blas_single_threaded() if length > _ALONE else nullcontext()
 
 
 def _all(job: _Depthwise) -> list[tuple[slice, slice, slice]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import memory
 from ..executor import Array, parallel_for, parallel_slices
-from .row_numbers import index_add
+from .row_numbers import index_sums
 from .rows import sum_of_columns
 from .tiling import UNTILED, contiguous, copy_tiled, rows_per_tile
 
@@ -55,12 +55,12 @@ def embedding_backward(
         rows: (n,), the rows of ``grad`` that indices read instead of their own.
         factors: (n,), of what they read.
     """
-    copy_tiled(0, grad_w)
-    if grad.size == 0 or indices.size == 0:
-        return
     if rows is None and not by_frequency:
-        index_add(grad_w, indices, grad, axis=0)
+        index_sums(indices, grad, grad_w, axis=0)
     else:
+        copy_tiled(0, grad_w)
+        if grad.size == 0 or indices.size == 0:
+            return
         _add_read(grad, indices, grad_w, by_frequency, rows, factors)
     if padding_idx is not None:
         grad_w[padding_idx] = 0

@@ -19,7 +19,7 @@ from ..executor import Array, parallel_for, parallel_slices, scratch
 from .linalg import rows_per_task
 from .loss import linear_cross_entropy, linear_cross_entropy_backward
 from .loss_terms import Terms, check_targets, in_float32, is_half
-from .tiling import rows_per_tile, unit_rows
+from .tiling import elementwise, rows_per_tile, unit_rows
 
 __all__ = [
     "linear_cross_entropy_with_grads",
@@ -138,7 +138,7 @@ class _Chunk:
         sums = np.zeros_like(most)
         if self.terms.smoothing:
             self.terms.sums(logits, 0, sums)
-        np.subtract(logits, most[:, None], logits)
+        elementwise(np.subtract, logits, most[:, None], logits)
         np.exp(logits, logits)
         total = np.matmul(logits, self.ones[: logits.shape[1]])  # a sum of rows, at BLAS's speed
         lse = most + np.log(total)

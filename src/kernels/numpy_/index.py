@@ -10,8 +10,8 @@ import numpy as np
 
 from ...memory import SMALL_BYTES
 from ..executor import Array, parallel_slices
-from .row_numbers import index_add, take_rows
-from .tiling import contiguous, copy_tiled, numpy_workspace, rows_per_tile
+from .row_numbers import index_sums, take_rows
+from .tiling import contiguous, numpy_workspace, rows_per_tile
 
 __all__ = [
     "gather",
@@ -49,9 +49,8 @@ def gather_backward(grad: Array, indices: Array, out: Array) -> None:
         _by_mask(tile, indices, rows)
     else:
         columns = math.prod(out.shape[1:])
-        copy_tiled(0, out)
         given = contiguous(grad).reshape(indices.size, columns)
-        index_add(out.reshape(out.shape[0], columns), indices.reshape(-1), given, axis=0)
+        index_sums(indices.reshape(-1), given, out.reshape(out.shape[0], columns), axis=0)
 
 
 def _by_mask(body: Callable[[slice, slice, Array], None], mask: Array, rows: Array) -> None:

@@ -17,7 +17,7 @@ from .elementwise import accumulate_
 from .loss_terms import RowGradients, Terms, check_targets, in_float32, is_half, places
 from .reduce import sum as sum_over
 from .rows import max_of_rows, sum_of_rows
-from .tiling import copy_tiled, rows_per_tile, unit_rows
+from .tiling import copy_tiled, elementwise, rows_per_tile, unit_rows
 
 __all__ = [
     "cross_entropy",
@@ -28,6 +28,7 @@ __all__ = [
 
 CHUNK_BYTES = 8 << 20  # of logits at once
 _LEAST_ROWS = 1024  # of a chunk: with fewer the weight is read too often
+_FEW_CLASSES = 64
 
 
 def cross_entropy(
@@ -77,11 +78,27 @@ def _take_targets(logits: Array, targets: Array, ignore_index: int, out: Array) 
 
 def _log_sum_exp(logits: Array, out: Array, sums: Array, work: Array) -> None:
     """That of rows; ``sums`` is scratch of its shape, ``work`` of the shape of the logits."""
+    if 1 < logits.shape[1] <= _FEW_CLASSES:
+        _log_sum_exp_of_few(logits, out, sums, work)
+        return
     max_of_rows(logits, out)
     with np.errstate(divide="ignore", invalid="ignore"):
-        np.subtract(logits, out[:, None], work)
+        elementwise(np.subtract, logits, out[:, None], work)
         np.exp(work, work)
         sum_of_rows(work, sums)
+        np.log(sums, sums)
+        np.add(out, sums, out)
+
+
+def _log_sum_exp_of_few(logits: Array, out: Array, sums: Array, work: Array) -> None:
+    """`_log_sum_exp` of short rows, turned: a row of ten numbers takes NumPy as long as one of a hundred."""
+    turned = work.reshape(logits.shape[::-1])
+    np.copyto(turned, logits.T)
+    np.maximum.reduce(turned, axis=0, out=out)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.subtract(turned, out, turned)
+        np.exp(turned, turned)
+        np.add.reduce(turned, axis=0, out=sums)
         np.log(sums, sums)
         np.add(out, sums, out)
 
@@ -285,7 +302,7 @@ class _Running(NamedTuple):
             np.subtract(self.most, new, change)
             np.exp(change, change)
             np.copyto(change, 0, where=np.isneginf(self.most))
-            np.subtract(logits, new[:, None], work)
+            elementwise(np.subtract, logits, new[:, None], work)
             np.exp(work, work)
             sum_of_rows(work, chunk_most)
             np.multiply(total, change, total)

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..executor import Array, scratch
 from ..index_range import all_in_range
-from .tiling import FLOAT32, copy_tiled
+from .tiling import FLOAT32, copy_tiled, elementwise
 
 
 class Terms(NamedTuple):
@@ -116,16 +116,16 @@ class RowGradients(NamedTuple):
     def fill(self, logits: Array, lse: Array, targets: Array, first: int, out: Array) -> None:
         """``out``, which may be ``logits``, = the gradient of the classes from ``first`` on."""
         with np.errstate(invalid="ignore"):
-            np.subtract(logits, lse[:, None], out)
+            elementwise(np.subtract, logits, lse[:, None], out)
             np.exp(out, out)
         self.scale(targets, first, out)
 
     def scale(self, targets: Array, first: int, out: Array) -> None:
         """The rest of `fill`, from the probabilities in ``out``."""
         with np.errstate(invalid="ignore"):
-            np.multiply(out, self.factor[:, None], out)
+            elementwise(np.multiply, out, self.factor[:, None], out)
             if self.spread is not None and self.weight is None:
-                np.subtract(out, self.spread[:, None], out)
+                elementwise(np.subtract, out, self.spread[:, None], out)
             elif self.spread is not None and self.weight is not None:
                 shares = scratch(out.shape, out.dtype)
                 np.multiply(self.spread[:, None], self.weight[first : first + out.shape[1]], shares, casting="unsafe")

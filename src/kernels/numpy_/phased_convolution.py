@@ -8,6 +8,8 @@ NOTE [ Remainders ]
 2. Each is written into every so-many-th element of the result: that pays as long as there are few remainders, enough
    channels for a product each, and not more to unfold than there was to add up. Those that share lines of the cache
    make one task.
+3. A small image is spread by the stride instead, for a single convolution (NOTE [ Small convolutions ]), until the
+   zeros in between take longer than more calls do. Then each remainder is a small convolution.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ import math
 from typing import NamedTuple
 
 from ..columns import Forward, Library
-from ..executor import Array, ScratchSpec
+from ..executor import Array, ScratchSpec, scratch
 from ..windows import LastAxes, Windows
+from . import small_convolution
 from .row_convolution import run_tasks
 from .tiling import contiguous
 
@@ -27,6 +30,7 @@ __all__: list[str] = []
 
 _MOST = 8  # remainders
 _CHANNELS = 8  # of a group, at least
+_SPREAD_BYTES = 1 << 19  # of columns of a spread image, at most
 
 
 class Phase(NamedTuple):
@@ -122,4 +126,58 @@ def transposed(
     specs: list[ScratchSpec] = [
         ((max(math.prod(job.specs[which][0]) for job in jobs),), out.dtype) for which in range(2)
     ]
-    run_tasks(run, len(lines) * batches, specs)
+    run_tasks(run, len(lines) * batches, specs, sum(job.work for job in jobs))
+
+
+class SmallPhase(NamedTuple):
+    """One remainder of a small image.
+
+    Attributes:
+        target, places: as in `Phase`.
+        counts: of results along each axis.
+        copy: how the images are copied; None if the results meet nothing.
+    """
+
+    target: LastAxes
+    places: LastAxes
+    counts: tuple[int, ...]
+    copy: small_convolution.Copies | None
+
+
+def small_phases(
+    windows: Windows, samples: int, channels: int, features: int, groups: int, itemsize: int
+) -> tuple[SmallPhase, ...] | None:
+    """The remainders for small images (samples, channels, *counts of windows) and results of so many features.
+
+    Returns:
+        None where something else is faster.
+    """
+    spread = small_convolution.reverse_geometry(windows)
+    if math.prod(windows.stride) > _MOST or (groups > 1 and channels < _CHANNELS * groups):
+        return None
+    if small_convolution.columns_bytes(spread, samples, channels, itemsize) <= _SPREAD_BYTES:
+        return None
+    found, size = [], 0
+    for target, places, over in itertools.chain(*phases(windows)):
+        if over is None:
+            found.append(SmallPhase(target, places, (), None))
+            continue
+        shape = small_convolution.geometry(over)
+        size += small_convolution.columns_bytes(shape, samples, channels, itemsize)
+        copy = small_convolution.copies(shape, samples, channels, features, groups, itemsize)
+        found.append(SmallPhase(target, places, over.counts, copy))
+    return tuple(found) if size <= small_convolution.MOST_BYTES else None
+
+
+def transposed_small(y: Array, turned: Array, bias: Array | None, out: Array, parts: tuple[SmallPhase, ...]) -> None:
+    """`transposed` for small images, on the calling thread."""
+    given = contiguous(y)
+    lead = out.shape[:2]
+    results = scratch((math.prod(lead) * max(math.prod(part.counts) for part in parts),), out.dtype)
+    for target, places, counts, copy in parts:
+        if copy is None:
+            out[target] = 0 if bias is None else bias.reshape(-1, *(1,) * (out.ndim - 2))
+        else:
+            found = results[: math.prod(lead) * math.prod(counts)].reshape(*lead, *counts)
+            small_convolution.convolve(given, turned[places], bias, found, copy)
+            out[target] = found

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..columns import COPIED
 from ..executor import Array, ScratchSpec, blas_single_threaded, parallel_for, scratch
 from ..windows import Windows, copies, keep_rows
 from .tiling import FLOAT32, DType, contiguous
@@ -29,7 +30,10 @@ __all__: list[str] = []
 _BLOCK_BYTES = 1 << 22
 _LEAST = 256  # windows of a product: below, BLAS spends its time on arranging the other matrix
 _DEEP = 20  # terms of a product: with fewer, adding up the products takes longer than they do
+_STRIDED = 4  # times the time of copying runs, for elements with steps in between
 _TASKS = 8  # so that threads share out even a single sample
+_FEW = 1 << 22  # multiplications: what they take, about 0.2 ms, two threads that start and meet each other take as well
+_HELD = 500  # results: for fewer, `np.matmul` does not release the interpreter's lock, however many terms there are
 _EVERY = slice(None)
 
 
@@ -53,6 +57,11 @@ class _Rows:
         self.stride = windows.stride[0]
         self.halo = (self.first - 1) * windows.dilation[0] // self.stride
         self.length = math.prod(windows.counts[1:])  # windows of a row
+
+    def work(self, samples: int) -> int:
+        """How many multiplications there are, and what takes as long as some more."""
+        of_window = self.groups * self.inputs * self.places * (self.first * self.features + COPIED)
+        return samples * self.windows.positions * of_window
 
     def unfolded(self, x: Array, buffer: Array, piece: _Piece) -> list[Array]:
         """For each place along the first axis, what windows see: (groups, places * channels, rows * samples * ...)."""
@@ -97,28 +106,45 @@ class _Rows:
         return whole[:, piece.groups, :, piece.rows]
 
 
-def run_tasks(run: Callable[..., None], count: int, specs: Sequence[ScratchSpec]) -> None:
-    """`parallel_for`, with BLAS on one thread for a single task too: bits don't depend on the number of threads."""
-    if count == 1:
+def run_tasks(run: Callable[..., None], count: int, specs: Sequence[ScratchSpec], work: float = math.inf) -> None:
+    """`parallel_for`, with BLAS on one thread for a single task too: bits don't depend on the number of threads.
+
+    Little work, counted in multiplications of all tasks together, is not shared out.
+    """
+    if count == 1 or work <= _FEW:
         with blas_single_threaded():
-            parallel_for(run, count, specs)
+            parallel_for(run, count, specs, alone=True)
     else:
         parallel_for(run, count, specs)
 
 
-def pays_forward(windows: Windows, inputs: int, groups: int, dtype: DType) -> bool:
-    """Whether `forward` is faster than unfolding all places, or needed for the dtype."""
+def product(left: Array, right: Array, out: Array) -> None:
+    """Products of stacks of matrices, while which other threads run: `np.matmul` keeps them out if ``out`` is small."""
+    if out.size < _HELD and len(out) == 1 and min(out.shape[1:]) > 1 and out.flags.c_contiguous:
+        np.dot(left[0], right[0], out=out[0])
+    else:
+        np.matmul(left, right, out=out)
+
+
+def pays_forward(windows: Windows, inputs: int, features: int, groups: int, dtype: DType) -> bool:
+    """Whether `forward` is faster than unfolding all places, or needed for the dtype.
+
+    Products over so many features are added up, in place of unfolding so many channels more.
+    """
     if product_dtype(dtype) != dtype:
         return True
     shared = not windows.is_identity and len(windows.kernel) > 1
-    return shared and (groups > 1 or inputs * math.prod(windows.kernel[1:]) >= _DEEP)
+    depth = inputs * math.prod(windows.kernel[1:])
+    wide = depth if windows.stride[-1] == 1 else _STRIDED * depth
+    return shared and (groups > 1 or (depth >= _DEEP and wide >= features))
 
 
-def pays_by_weights(windows: Windows, groups: int, dtype: DType) -> bool:
+def pays_by_weights(windows: Windows, inputs: int, features: int, groups: int, dtype: DType) -> bool:
     """Whether `by_weights` is faster than unfolding all places, or needed for the dtype."""
     if product_dtype(dtype) != dtype:
         return True
-    return not windows.is_identity and (groups > 1 or len(windows.kernel) > 1)
+    deep = len(windows.kernel) > 1 and inputs * math.prod(windows.kernel[1:]) >= features
+    return not windows.is_identity and (groups > 1 or deep)
 
 
 def product_dtype(dtype: DType) -> DType:
@@ -130,10 +156,17 @@ def _runs(length: int, step: int) -> list[slice]:
     return [slice(start, min(start + step, length)) for start in range(0, length, step)]
 
 
+def _even_runs(length: int, most: int) -> list[slice]:
+    """Runs of at most so many, of about the same length, and an even number of them: two threads are done together."""
+    count = -(-length // most)
+    count = min(length, count + count % 2) if count > 1 else count
+    return [slice(length * number // count, length * (number + 1) // count) for number in range(count)]
+
+
 def forward(x: Array, weight: Array, bias: Array | None, out: Array, windows: Windows, groups: int) -> None:
     """``out = weight * x + bias``."""
     job = _Forward(x, weight, bias, out, windows, groups)
-    run_tasks(job.run, len(job.pieces), job.specs)
+    run_tasks(job.run, len(job.pieces), job.specs, job.work(len(x)))
 
 
 class _Forward(_Rows):
@@ -152,13 +185,14 @@ class _Forward(_Rows):
         rows = windows.counts[0]
         if together == 1:
             least = max(2 * self.halo, -(-_LEAST // self.length))
-            fair = -(-rows // max(1, _TASKS // len(x)))
+            tasks = min(_TASKS, self.work(len(x)) // _FEW)  # a short one is over before threads got to share it
+            fair = -(-rows // max(1, tasks // len(x)))
             rows = max(1, min(rows, max(min(fair, most // self.length - self.halo), least)))
         self.pieces = [
             _Piece(group, slice(0, self.inputs), samples, lines)
             for group in _runs(groups, grouped)
-            for samples in _runs(len(x), together)
-            for lines in _runs(windows.counts[0], rows)
+            for samples in _even_runs(len(x), together)
+            for lines in _even_runs(windows.counts[0], rows)
         ]
         across = together * self.length
         columns = grouped * self.places * self.inputs * self.stride * (rows + self.halo) * across
@@ -196,7 +230,7 @@ class _Forward(_Rows):
 def by_weights(x: Array, y: Array, out: Array, windows: Windows, groups: int) -> None:
     """``out``: the sum over all windows of what they see times their ``y``."""
     job = _ByWeights(x, y, out, windows, groups)
-    run_tasks(job.run, job.count, job.specs)
+    run_tasks(job.run, job.count, job.specs, job.work(len(x)))
     job.finish()
 
 
@@ -236,7 +270,7 @@ class _ByWeights(_Rows):
             ((cells * self.features,), dtype),
         ]
 
-    def run(self, index: int, buffer: Array, gradients: Array, product: Array) -> None:
+    def run(self, index: int, buffer: Array, gradients: Array, products: Array) -> None:
         number, chunk = divmod(index, len(self.batches))
         groups, channels = self.parts[number]
         total = self.sums[chunk, groups]
@@ -245,9 +279,9 @@ class _ByWeights(_Rows):
         for samples in self.batches[chunk]:
             for rows in self.lines:
                 piece = _Piece(groups, channels, samples, rows)
-                self._step(piece, total, buffer, gradients, product)
+                self._step(piece, total, buffer, gradients, products)
 
-    def _step(self, piece: _Piece, total: Array, buffer: Array, gradients: Array, product: Array) -> None:
+    def _step(self, piece: _Piece, total: Array, buffer: Array, gradients: Array, products: Array) -> None:
         upstream = self.results(self.y, piece)
         count, grouped, features, lines, length = upstream.shape
         if count == 1 and upstream.dtype == gradients.dtype:
@@ -258,11 +292,11 @@ class _ByWeights(_Rows):
             left = copied.reshape(grouped, features, -1)
         for place, seen in enumerate(self.unfolded(self.x, buffer, piece)):
             target = total[:, place]
-            more = product[: target.size].reshape(target.shape)
+            more = products[: target.size].reshape(target.shape)
             if self.features_first:
-                np.matmul(left, seen.swapaxes(1, 2), out=more.reshape(grouped, features, -1))
+                product(left, seen.swapaxes(1, 2), more.reshape(grouped, features, -1))
             else:
-                np.matmul(seen, left.swapaxes(1, 2), out=more.reshape(grouped, -1, features))
+                product(seen, left.swapaxes(1, 2), more.reshape(grouped, -1, features))
             np.add(target, more, out=target)
 
     def finish(self) -> None:

@@ -1,9 +1,9 @@
 """Rows by number along one axis: read, written, added.
 
 NOTE [ Sums of rows ]
-1. Long rows are added one after the other, in stripes of columns that threads share out. Short ones are added element
-   by element: `np.add.at` takes about a nanosecond for each, if everything has one dtype and one axis; two neighbours
-   as the parts of one complex number take no longer than one.
+1. Long rows are added one after the other, in stripes of columns that threads share out, or place by place
+   (row_sums.py). Short ones are added element by element: `np.add.at` takes about a nanosecond for each, if everything
+   has one dtype and one axis; two neighbours as the parts of one complex number take no longer than one.
 2. Where many rows fall into one place, and in half precision, rows are sorted by number, so that each sum is a wide or
    a pairwise one.
 3. Whichever way is taken depends on shapes and dtypes only, and each sum is in the order of the rows.
@@ -18,11 +18,14 @@ import numpy as np
 
 from ...memory import SMALL_BYTES
 from ..executor import Array, parallel_for, parallel_slices
-from .tiling import UNTILED, DType, contiguous, numpy_workspace, rows_per_tile, tile_size
+from .row_sums import add_by_place, adds_by_place
+from .tiling import UNTILED, DType, contiguous, copy_tiled, numpy_workspace, rows_per_tile, tile_size
 
 __all__ = [
     "index_add",
+    "index_added",
     "index_put_rows",
+    "index_sums",
     "take_rows",
 ]
 
@@ -83,7 +86,42 @@ def index_add(out: Array, index: Array, src: Array, *, axis: int, alpha: Any = 1
         return
     inner = math.prod(out.shape[axis + 1 :])
     target, given = out.reshape(-1, length, inner), contiguous(src).reshape(-1, len(index), inner)
+    if alpha == 1 and len(target) == 1 and adds_by_place(len(index), inner, length):
+        add_by_place(target[0], _from_0(index, length), given[0], target[0])
+        return
     (_add_long if inner >= _LONG else _add_short)(target, index, given, alpha)
+
+
+def index_added(x: Array, index: Array, src: Array, out: Array, *, axis: int, alpha: Any = 1) -> None:
+    """`index_add` into a copy of ``x`` in ``out``."""
+    if alpha != 1 or not x.flags.c_contiguous or not _all_by_place(out, index, src, axis, x):
+        copy_tiled(x, out)
+        index_add(out, index, src, axis=axis, alpha=alpha)
+
+
+def index_sums(index: Array, src: Array, out: Array, *, axis: int) -> None:
+    """Zeros with rows added: ``out[i, index[j], k] = `` the sum of these ``src[i, j, k]``, in the order of ``j``."""
+    if not _all_by_place(out, index, src, axis, None):
+        copy_tiled(0, out)
+        index_add(out, index, src, axis=axis)
+
+
+def _all_by_place(out: Array, index: Array, src: Array, axis: int, start: Array | None) -> bool:
+    """`add_by_place` into a new array, if that is how it is done."""
+    length, inner = out.shape[axis], math.prod(out.shape[axis + 1 :])
+    if not adds_by_place(len(index), inner, length) or out.size != length * inner or not out.flags.c_contiguous:
+        return False
+    if out.dtype != src.dtype or not adds_at_once(out.dtype, len(index), length):
+        return False
+    given = contiguous(src).reshape(len(index), inner)
+    before = None if start is None else start.reshape(length, inner)
+    add_by_place(out.reshape(length, inner), _from_0(index, length), given, before)
+    return True
+
+
+def _from_0(index: Array, length: int) -> Array:
+    """Numbers of which none counts from the end any more."""
+    return np.remainder(index, length, dtype=_INT64)
 
 
 def _add_few(out: Array, index: Array, src: Array) -> bool:

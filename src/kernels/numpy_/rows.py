@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..executor import Array, scratch
+from .rank_one import short, sum_of_weighted_rows
 
 _FEW_COLUMNS = 16  # up to here a loop over columns beats NumPy's reduction, which costs about 20 ns a row
 _ROWS_A_COLUMN = 25  # if there are so many rows for each column: a column costs half a microsecond
@@ -15,7 +16,11 @@ _RUN = 32
 SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
 _TOGETHER = 1024  # elements that are added in one go, on the lanes of the processor
 _RUN_OF_ALL = 256
+_PRODUCTS = 2048  # that are added in one go: few enough to keep the precision of a dtype
 _ALONE = 8192  # terms of a product of two lines that BLAS adds on the calling thread
+# Products of so many lines or more are computed without the interpreter's lock; of fewer, NumPy thinks it not worth it,
+# however long they are. In tiles of at least _SHARED elements, which threads share out, long lines are cut for that.
+_UNLOCKED, _SHARED, _SHORTEST_RUN = 501, 1 << 17, 128
 INTP = np.dtype(np.intp)
 _ARG = {np.maximum: np.argmax, np.minimum: np.argmin}
 
@@ -83,17 +88,21 @@ def sum_of_lines(x: Array, out: Array) -> None:
 
 def sum_of_line_products(x: Array, y: Array, out: Array) -> None:
     """``out = (x * y).sum(-1)`` of floats of 32 or 64 bits, on many lanes at once; ``y`` may be one line for all."""
-    if x.shape[-1] <= _ALONE:
+    length = x.shape[-1]
+    run = min(length, _ALONE)
+    if x.size >= _SHARED and x.size < _UNLOCKED * run:
+        run = min(run, max(1 << ((x.size // _UNLOCKED).bit_length() - 1), _SHORTEST_RUN))
+    if run == length:
         np.vecdot(x, y, out=out)
     else:
-        _by_runs(np.vecdot, [x, y], out)
+        _by_runs(np.vecdot, [x, y], out, run)
 
 
-def _by_runs(function: Callable[..., Array], arrays: Sequence[Array], out: Array) -> None:
+def _by_runs(function: Callable[..., Array], arrays: Sequence[Array], out: Array, run: int = _ALONE) -> None:
     """``out`` = what a function gives for the last axes of arrays, added up pairwise over runs of them."""
     length = arrays[0].shape[-1]
-    even = length - length % _ALONE
-    runs = [array[..., :even].reshape(*array.shape[:-1], even // _ALONE, _ALONE) for array in arrays]
+    even = length - length % run
+    runs = [array[..., :even].reshape(*array.shape[:-1], even // run, run) for array in arrays]
     np.add.reduce(function(*runs), axis=-1, out=out)
     if even < length:
         np.add(out, function(*[array[..., even:] for array in arrays]), out=out)
@@ -109,6 +118,17 @@ def sum_of_all(x: Array) -> float:
     return float(total + np.add.reduce(flat[even:], dtype=np.float64))
 
 
+def sum_of_all_products(x: Array, y: Array) -> float:
+    """The sum of ``x * y`` of tiles of floats in C order: runs in their dtype, the sums of these in float64."""
+    x, y = x.reshape(-1), y.reshape(-1)
+    even = x.size - x.size % _PRODUCTS
+    total = float(np.vecdot(x[even:], y[even:]))
+    if even:
+        sums = np.vecdot(x[:even].reshape(-1, _PRODUCTS), y[:even].reshape(-1, _PRODUCTS))
+        total += float(np.add.reduce(sums, dtype=np.float64))
+    return total
+
+
 def sum_of_columns(x: Array, out: Array) -> None:
     """``out[j] = sum(x[:, j])`` of a matrix; in ``out``'s dtype.
 
@@ -117,6 +137,9 @@ def sum_of_columns(x: Array, out: Array) -> None:
     """
     rows, columns = x.shape
     if x.flags.c_contiguous and columns and rows > 2 * _RUN:
+        if x.size >= _SHARED and columns >= _RUN and x.dtype == out.dtype and x.dtype in SUMMED and short(columns):
+            sum_of_weighted_rows(x, None, out)
+            return
         side_by_side = max(1, min(_WIDE // columns, rows // (2 * _RUN)))
         length = _RUN * side_by_side
         even = rows - rows % length

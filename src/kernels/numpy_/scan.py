@@ -26,6 +26,7 @@ __all__ = [
 
 _DIVIDED = (FLOAT32, FLOAT64)
 _FEW = 16  # numbers of a line, or fewer, are multiplied by one call
+_AT_ONCE = 32  # products of a line, or fewer, that NumPy multiplies faster than their halves
 _SMALL = 2048  # elements: so few are multiplied from both sides, and added up in one call
 _LONG, _GROUP = 64, 8  # rows from that length on are added up in groups
 # Products of at least this and at most its reciprocal, times a gradient, divided by a factor, are right in that dtype.
@@ -101,7 +102,7 @@ def _product(x: Array, work: Array) -> Array:
     np.multiply(x[:, :half], x[:, half : 2 * half], out=products, dtype=FLOAT64)
     if x.shape[1] % 2:
         np.multiply(products[:, :1], x[:, -1:], out=products[:, :1])
-    while half >= _FEW:
+    while half > _AT_ONCE:
         half, length = half // 2, half
         np.multiply(products[:, :half], products[:, half : 2 * half], out=products[:, :half])
         if length % 2:
@@ -190,14 +191,14 @@ def _scan(ufunc: np.ufunc, x: Array, out: Array, axis: int, reverse: bool) -> No
     wide = _wide(out.dtype)
 
     def block(x: Array, out: Array, *work: Array) -> None:
+        length = x.shape[1]
+        if work and x.ndim == 2 and ufunc is np.add and length >= _LONG and x.size > _SMALL:
+            _sums_of_rows(x, out, work[0], reverse)
+            return
         if reverse:
             x, out = x[:, ::-1], out[:, ::-1]
         if not work:
             ufunc.accumulate(x, axis=1, dtype=out.dtype, out=out)
-            return
-        length = x.shape[1]
-        if x.ndim == 2 and ufunc is np.add and length >= _LONG and x.size > _SMALL:
-            _sums_of_rows(x, out, work[0])
             return
         step = max(1, work[0].size // max(x.size // max(length, 1), 1))
         before: Array | None = None
@@ -212,10 +213,11 @@ def _scan(ufunc: np.ufunc, x: Array, out: Array, axis: int, reverse: bool) -> No
 
     specs = [] if wide == out.dtype else [wide]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        map_lines(block, [contiguous(x), out], axis, specs, most=UNTILED if specs else None)
+        most, lift = (UNTILED, 1) if specs else (None, 0)  # one in eight elements of 8 bytes
+        map_lines(block, [contiguous(x), out], axis, specs, most=most, allocated=lift)
 
 
-def _sums_of_rows(x: Array, out: Array, work: Array) -> None:
+def _sums_of_rows(x: Array, out: Array, work: Array, reverse: bool) -> None:
     """The running sums of the rows of ``x``, added up in the dtype of ``work``, which is flat.
 
     NumPy adds the elements of a row one after another, at 3 ns each. Here a row is cut into groups of 8, and the groups
@@ -223,38 +225,45 @@ def _sums_of_rows(x: Array, out: Array, work: Array) -> None:
     the running sum of the groups before it.
     """
     rows, length = x.shape
-    most = max(_GROUP, work.size * _GROUP // (_GROUP + 1) // _GROUP * _GROUP)
-    width = min(length, most)
-    height = max(1, most // width)
+    width = min(length, max(_GROUP, work.size // _GROUP * _GROUP))
+    height = max(1, work.size // width)
+    starts = range(0, length, width)
     for top in range(0, rows, height):
-        before: Array | None = None
-        for left in range(0, length, width):
+        total = np.zeros(min(height, rows - top), work.dtype)
+        for left in reversed(starts) if reverse else starts:
             part = (slice(top, top + height), slice(left, left + width))
-            before = _sums_of_groups(x[part], out[part], work, before)
+            _sums_of_groups(x[part], out[part], work, total, reverse)
 
 
-def _sums_of_groups(x: Array, out: Array, work: Array, before: Array | None) -> Array:
-    """A part of `_sums_of_rows` that fits into ``work``; takes and returns what the rows have added up to so far."""
+def _sums_of_groups(x: Array, out: Array, work: Array, total: Array, reverse: bool) -> None:
+    """A part of `_sums_of_rows` that fits into ``work``; ``total`` is what the rows have added up to so far."""
     rows, length = x.shape
     count = length // _GROUP
-    even, size = count * _GROUP, rows * count
-    groups = work[: _GROUP * size].reshape(_GROUP, rows, count)
-    lift = work[_GROUP * size : (_GROUP + 1) * size].reshape(rows, count)
-    total = np.zeros(rows, work.dtype) if before is None else before
+    even = count * _GROUP
+    if reverse:
+        _add_columns(x, out, range(length - 1, even - 1, -1), total)
     if count:
+        groups, lift = work[: rows * even].reshape(_GROUP, rows, count), np.empty((rows, count), work.dtype)
         np.copyto(groups, x[:, :even].reshape(rows, count, _GROUP).transpose(2, 0, 1))
+        turned, lifted = (groups[::-1], lift[:, ::-1]) if reverse else (groups, lift)
         for number in range(1, _GROUP):
-            np.add(groups[number], groups[number - 1], groups[number])
-        lift[:, 0] = total
-        lift[:, 1:] = groups[-1, :, :-1]
-        np.add.accumulate(lift, axis=1, out=lift)
-        np.add(groups, lift, groups)
-        np.copyto(out[:, :even].reshape(rows, count, _GROUP).transpose(2, 0, 1), groups, casting="same_kind")
-        total = groups[-1, :, -1].copy()
-    for column in range(even, length):
+            np.add(turned[number], turned[number - 1], turned[number])
+        sums = turned[-1][:, ::-1] if reverse else turned[-1]
+        lifted[:, 0] = total
+        lifted[:, 1:] = sums[:, :-1]
+        np.add.accumulate(lifted, axis=1, out=lifted)
+        np.add(sums[:, -1], lifted[:, -1], out=total)
+        places = out[:, :even].reshape(rows, count, _GROUP).transpose(2, 0, 1)
+        np.add(groups, lift, out=places, casting="same_kind")
+    if not reverse:
+        _add_columns(x, out, range(even, length), total)
+
+
+def _add_columns(x: Array, out: Array, columns: range, total: Array) -> None:
+    """Add some columns to ``total`` one after the other, and write what that is then."""
+    for column in columns:
         np.add(total, x[:, column], total)
         np.copyto(out[:, column], total, casting="same_kind")
-    return total
 
 
 def _extremes(ufunc: np.ufunc, x: Array, values: Array, indices: Array, axis: int) -> None:

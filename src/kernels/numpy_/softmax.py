@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..executor import Array, parallel_for, scratch, scratch_set
-from .rows import max_of_rows, sum_of_products, sum_of_rows
+from .rows import SUMMED, max_of_rows, sum_of_products, sum_of_rows
 from .tiling import UNTILED, contiguous, contiguous_in, in_rows, map_tiles, tile_size
 
 __all__ = [
@@ -147,7 +147,10 @@ def _softmax_block(x: Array, out: Array, column: Array) -> None:
         np.subtract(x, column, out)
         np.exp(out, out)
         _sum(out, column)
-        np.divide(out, column, out)
+        if out.dtype in SUMMED:  # a sum is at least 1, or NaN; a division takes twice as long as a product
+            np.multiply(out, np.reciprocal(column, column), out)
+        else:
+            np.divide(out, column, out)
 
 
 def _log_softmax_block(x: Array, out: Array, column: Array, work: Array) -> None:

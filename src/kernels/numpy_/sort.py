@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ... import memory
 from ..executor import Array, parallel_for, parallel_slices, scratch
 from .along import take_lines
 from .lines import map_lines
@@ -19,12 +18,9 @@ __all__ = [
     "searchsorted",
     "select",
     "sort",
-    "topk",
 ]
 
 _LONG = 64  # elements of a line
-_GROUP = 16  # short lines that a long one is seen as; and groups for each extreme that is asked for
-_FEW = 4  # a fourth of a line or more is sorted rather than picked out
 
 
 def sort(x: Array, values: Array, indices: Array, *, axis: int, descending: bool = False) -> None:
@@ -39,84 +35,6 @@ def sort(x: Array, values: Array, indices: Array, *, axis: int, descending: bool
         _sort_block(x, values, indices, descending)
 
     map_lines(block, [contiguous(x), values, indices], axis, allocated=24 + 2 * x.itemsize)
-
-
-def topk(x: Array, values: Array, indices: Array, *, axis: int, largest: bool = True, ordered: bool = True) -> None:
-    """The largest or smallest elements of each line, as many as ``values`` has, and where they stood.
-
-    Args:
-        x: of any strides.
-        values, indices: outs.
-        ordered: whether the first one is the most extreme.
-    """
-    count = values.shape[axis] if values.ndim else 1
-
-    def block(x: Array, values: Array, indices: Array) -> None:
-        length = x.shape[1]
-        if x.nbytes < memory.SMALL_BYTES:
-            found = _order(x, largest)[:, :count]
-        elif (few := _few_extremes(x, count, largest)) is not None:
-            found = few
-        elif count * _FEW < length and (apart := _set_apart(x, count, largest)) is not None:
-            found = _taken(apart, _order(_taken(x, apart), largest)) if ordered else apart
-        elif count * _FEW < length:
-            place = length - count if largest else count - 1
-            found = np.argpartition(x, place, axis=1)
-            found = found[:, place:] if largest else found[:, : place + 1]
-            if ordered:
-                found = _taken(found, _order(_taken(x, found), largest))
-        else:
-            found = _order(x, largest)[:, :count]
-        indices[...] = found
-        take_lines(x, found, values)
-
-    if count:
-        map_lines(block, [contiguous(x), values, indices], axis, allocated=24 + 2 * x.itemsize)
-
-
-def _few_extremes(x: Array, count: int, largest: bool) -> Array | None:
-    """The numbers of the ``count`` most extreme elements of each of some long lines, in order; None if that is no help.
-
-    A line is seen as short ones, side by side. As many elements as are asked for, the extremes of short lines, reach
-    the worst of the best of these, so all that are looked for do; there are few others, and only these are sorted.
-    """
-    length = x.shape[1]
-    groups = length // _GROUP
-    if x.ndim > 2 or x.dtype.kind != "f" or x.itemsize < 4 or groups < _GROUP * count:
-        return None
-    fold = np.maximum if largest else np.minimum
-    extremes = fold.reduce(x[:, : groups * _GROUP].reshape(len(x), _GROUP, groups), axis=1)
-    place = groups - count if largest else count - 1
-    least = np.partition(extremes, place, axis=1)[:, place, None]
-    inside = x >= least if largest else x <= least
-    numbers = np.flatnonzero(inside)
-    counts = np.count_nonzero(inside, axis=1)
-    widest = int(counts.max(initial=0))
-    if widest > groups or counts.min(initial=count) < count:  # many are equal, or some are NaN
-        return None
-    before = np.repeat(np.arange(len(x)) * widest - np.cumsum(counts) + counts, counts)
-    places = before + np.arange(numbers.size)
-    values = np.full((len(x), widest), -np.inf if largest else np.inf, x.dtype)
-    values.reshape(-1)[places] = x.reshape(-1)[numbers]
-    candidates = np.zeros(values.shape, np.intp)
-    candidates.reshape(-1)[places] = numbers % length
-    return _taken(candidates, _order(values, largest)[:, :count])
-
-
-def _set_apart(x: Array, count: int, largest: bool) -> Array | None:
-    """The numbers of the ``count`` most extreme elements of each line, as they stand; None for lines that have others
-    as extreme as these, or NaN. NumPy partitions floats at four times the speed of their numbers.
-    """
-    if x.ndim > 2 or x.dtype.kind != "f" or x.itemsize < 4:
-        return None
-    rows, length = x.shape
-    place = length - count if largest else count - 1
-    least = np.partition(x, place, axis=1)[:, place, None]
-    numbers = np.flatnonzero(x >= least if largest else x <= least)
-    if numbers.size != rows * count:
-        return None
-    lines, found = np.divmod(numbers.reshape(rows, count), length)
-    return None if (lines != np.arange(rows)[:, None]).any() else found
 
 
 def select(
@@ -154,8 +72,8 @@ def mode(x: Array, values: Array, indices: Array, *, axis: int) -> None:
     """The element of each line that is there most often, the smallest of several, and the number of its last one."""
 
     def block(x: Array, values: Array, indices: Array) -> None:
-        order = _order(x, False)
-        ordered = _taken(x, order)
+        order = order_of_lines(x, False)
+        ordered = taken_lines(x, order)
         counter = np.arange(x.shape[1]).reshape((1, -1, 1)[: x.ndim])
         starts = np.zeros(x.shape, np.intp)
         np.multiply(counter[:, 1:], ordered[:, 1:] != ordered[:, :-1], out=starts[:, 1:])
@@ -215,18 +133,19 @@ def _columns(x: Array, axis: int, *arrays: Array) -> list[Array]:
     return [array.reshape(shape) for array in arrays]
 
 
-def _taken(x: Array, numbers: Array) -> Array:
+def taken_lines(x: Array, numbers: Array) -> Array:
+    """A new array of the elements of each line that have some numbers."""
     found = np.empty(numbers.shape, x.dtype)
     take_lines(x, numbers, found)
     return found
 
 
-def _order(x: Array, descending: bool) -> Array:
+def order_of_lines(x: Array, descending: bool) -> Array:
     """The numbers of the elements of each line in order, equal ones as they stand."""
     if not _sorts_faster(x):
         return _stable_order(x, descending)
     order = np.argsort(x, axis=1)
-    ordered = _taken(x, order)
+    ordered = taken_lines(x, order)
     # Only where equal ones, or several NaN, stand side by side is there something left to be put in order.
     unsettled = (ordered[:, 1:] == ordered[:, :-1]).any(1) | np.isnan(ordered[:, -2:]).any(1)
     if descending:
@@ -251,6 +170,6 @@ def _stable_order(x: Array, descending: bool) -> Array:
 
 
 def _sort_block(x: Array, values: Array, indices: Array, descending: bool) -> None:
-    order = _order(x, descending)
+    order = order_of_lines(x, descending)
     take_lines(x, order, values)
     indices[...] = order
