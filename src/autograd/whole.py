@@ -133,7 +133,7 @@ class FewOp(Op):
 
     decisive = 0
 
-    def takes_few(self, args: tuple[Any, ...]) -> bool:
+    def takes_few(self, args: Sequence[Any]) -> bool:
         """Whether ``small_marked`` is asked."""
         return is_few(args[self.decisive])
 
@@ -155,7 +155,7 @@ class FewOp(Op):
             if made is not None:
                 adopt = cpu_pool().adopt_small
                 for result in made:
-                    if result is not None:
+                    if result is not None and result.nbytes < SMALL_BYTES:  # larger ones are leased
                         adopt(result, "temporary")
                 if self.rearranges:
                     made = tuple(self.arranged(made))
@@ -179,7 +179,7 @@ def apply_together(op: Op, *args: Any) -> Any:
         else:
             return apply(op, *args)
     made = None
-    if op.small_marked is not None and is_few(arrays[0]):
+    if op.small_marked is not None and (op.takes_few(arrays) if isinstance(op, FewOp) else is_few(arrays[0])):
         op.infer(*arrays)
         made = op.small_marked(*arrays)
     if made is None:

@@ -37,7 +37,7 @@ _ALIGNMENT = 64
 # The most multiplications of a product that OpenBLAS runs on one thread by itself, and of a matrix with a vector.
 _ALONE, _VECTOR_ALONE = 1 << 18, 9216
 _BYTE = np.dtype(np.uint8)
-_UNCOUNTED_BYTES = 2048  # the size below which results may come from NumPy too (architecture, law 1)
+UNCOUNTED_BYTES = 2048  # the size below which results may come from NumPy too (architecture, law 1)
 
 
 class _Here(threading.local):
@@ -295,7 +295,7 @@ def scratch(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     Less than 2 KiB comes from NumPy, uncounted.
     """
     nbytes = prod(shape) * dtype.itemsize
-    return np.empty(shape, dtype) if nbytes < _UNCOUNTED_BYTES else _leased(shape, dtype, nbytes)
+    return np.empty(shape, dtype) if nbytes < UNCOUNTED_BYTES else _leased(shape, dtype, nbytes)
 
 
 def scratch_set(specs: Sequence[ScratchSpec]) -> list[Array]:
@@ -306,8 +306,8 @@ def scratch_set(specs: Sequence[ScratchSpec]) -> list[Array]:
     nbytes = prod(shape) * dtype.itemsize
     lines = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
     if count == 1:
-        return [np.empty(shape, dtype) if lines < _UNCOUNTED_BYTES else _leased(shape, dtype, lines)]
-    if lines == nbytes >= _UNCOUNTED_BYTES and specs.count(specs[0]) == count:
+        return [np.empty(shape, dtype) if lines < UNCOUNTED_BYTES else _leased(shape, dtype, lines)]
+    if lines == nbytes >= UNCOUNTED_BYTES and specs.count(specs[0]) == count:
         block = _leased((count, *shape), dtype, count * nbytes)
         return [block[number] for number in range(count)]  # a quarter of the time that it takes for any dtypes
     return scratch_sets(1, specs)[0]
@@ -321,7 +321,7 @@ def scratch_sets(count: int, specs: Sequence[ScratchSpec]) -> list[list[Array]]:
     for shape, dtype in specs:
         offsets.append(end)
         end += -(-prod(shape) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
-    if count * end < _UNCOUNTED_BYTES:
+    if count * end < UNCOUNTED_BYTES:
         return [[np.empty(shape, dtype) for shape, dtype in specs] for _ in range(count)]
     block = _leased((count * end,), _BYTE, count * end)
     return [

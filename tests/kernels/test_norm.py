@@ -11,7 +11,7 @@ from stowgrad.kernels import numpy_ as kernels
 from .support import Array, strided_like
 
 EPS = 1e-5
-SHAPES = [(0, 4), (1, 1), (5, 7), (300, 384), (4000, 200), (3, 300_001)]
+SHAPES = [(0, 4), (1, 1), (5, 7), (300, 384), (64, 511), (64, 512), (4000, 200), (1500, 600), (3, 300_001)]
 DTYPES = pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-5), ("float64", 1e-12)])
 
 
@@ -118,3 +118,67 @@ def test_threads_do_not_change_norms(
         return outs
 
     same_on_threads(run)
+
+
+@pytest.mark.parametrize("columns", [200, 700])
+def test_threads_do_not_change_norms_of_one_tile(
+    columns: int, rng: np.random.Generator, same_on_threads: Callable[[Callable[[], Any]], Any]
+) -> None:
+    x, grad = rng.standard_normal((2, 200, columns)).astype("float32")
+    w = rng.standard_normal(columns).astype("float32")
+
+    def run() -> list[Array]:
+        outs = [np.empty(shape, "float32") for shape in (x.shape, 200, 200, x.shape, columns, columns)]
+        kernels.layer_norm(x, w, w, *outs[:3], eps=EPS)
+        kernels.layer_norm_backward(grad, x, w, *outs[1:])
+        return outs
+
+    same_on_threads(run)
+
+
+@pytest.mark.parametrize("columns", [30, 600])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_norms_far_from_zero_lose_what_the_input_does(
+    columns: int, weighted: bool, offset: float, rng: np.random.Generator
+) -> None:
+    x = (rng.standard_normal((40, columns)) + offset).astype("float32")
+    grad = rng.standard_normal((40, columns)).astype("float32")
+    w = rng.standard_normal(columns).astype("float32") if weighted else np.ones(columns, "float32")
+    expected = layer_norm_reference(*[a.astype(float) for a in (x, w, w, grad)])
+    outs = [np.empty(e.shape, "float32") for e in expected]
+    out, mean, rstd, grad_x, grad_w, grad_b = outs
+    kernels.layer_norm(x, w if weighted else None, w, out, mean, rstd, eps=EPS)
+    kernels.layer_norm_backward(grad, x, w if weighted else None, mean, rstd, grad_x, grad_w, grad_b)
+    for actual, right in zip(outs, expected, strict=True):
+        close(actual, right, 2e-5 if offset == 0 else 3e-4)
+
+
+def test_norms_in_half_precision(rng: np.random.Generator) -> None:
+    x, grad = (10 * rng.standard_normal((2, 60, 50))).astype("float16")
+    w = rng.standard_normal(50).astype("float16")
+    expected = layer_norm_reference(*[a.astype(float) for a in (x, w, w, grad)])
+    outs = [np.empty(e.shape, "float16") for e in expected]
+    kernels.layer_norm(x, w, w, *outs[:3], eps=EPS)
+    kernels.layer_norm_backward(grad, x, w, *outs[1:])
+    for actual, right in zip(outs, expected, strict=True):
+        close(actual, right, 2e-2)
+    wide, upstream = x.astype(float), grad.astype(float)
+    r = 1 / np.sqrt((wide**2).mean(1, keepdims=True) + EPS)
+    n, g = wide * r, upstream * w
+    rstd, by_x, by_w = r[:, 0].astype("float16"), np.empty_like(x), np.empty_like(w)
+    kernels.rms_norm_backward(grad, x, w, rstd, by_x, by_w)
+    close(by_x, r * (g - n * (g * n).mean(1, keepdims=True)), 2e-2)
+    close(by_w, (upstream * n).sum(0), 2e-2)
+
+
+@pytest.mark.parametrize("which", ["grad", "x"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rms_norm_backward_in_place(which: str, weighted: bool, rng: np.random.Generator) -> None:
+    arrays = {"grad": rng.standard_normal((50, 20)), "x": rng.standard_normal((50, 20))}
+    w = rng.standard_normal(20) if weighted else np.ones(20)
+    rstd = 1 / np.sqrt((arrays["x"] ** 2).mean(1) + EPS)
+    n, g = arrays["x"] * rstd[:, None], arrays["grad"] * w
+    expected = rstd[:, None] * (g - n * (g * n).mean(1, keepdims=True))
+    kernels.rms_norm_backward(arrays["grad"], arrays["x"], w if weighted else None, rstd, arrays[which], None)
+    close(arrays[which], expected, 1e-13)

@@ -96,6 +96,35 @@ def test_half_precision(kind: str, parameter: float, dtype: Any, rng: np.random.
     assert out.dtype == dtype
 
 
+@pytest.mark.parametrize("kind", ["mse", "smooth_l1", "huber"])
+@pytest.mark.parametrize("size", [1, 3, 2047, 2048, 2049, 6000, 600_001])
+def test_sums_of_products_that_are_not_written(
+    size: int, kind: str, rng: np.random.Generator, same_on_threads: Callable[[Callable[[], Any]], Any]
+) -> None:
+    x, t = (rng.uniform(-1, 1, size).astype("float32") for _ in range(2))
+    expected = value(kind, PARAMETERS[kind], x.astype(float), t.astype(float), 1.0).sum()
+
+    def run() -> Array:
+        out = np.empty((), "float32")
+        kernels.pointwise_loss(x, t, None, None, out, kind=kind, parameter=PARAMETERS[kind], reduction="sum")
+        return out
+
+    np.testing.assert_allclose(same_on_threads(run), expected, rtol=3e-7)
+
+
+@pytest.mark.parametrize("kind", ["smooth_l1", "huber"])
+@pytest.mark.parametrize("delta", [0.5, 1.0, 3.0])
+def test_far_differences_and_nan(kind: str, delta: float) -> None:
+    x = np.array([np.inf, -np.inf, np.nan, 1e30, -1e30, 0.0, delta, -delta], "float32")
+    t, losses, by_x = np.zeros_like(x), np.empty_like(x), np.empty_like(x)
+    kernels.pointwise_loss(x, t, None, None, losses, kind=kind, parameter=delta, reduction="none")
+    share = 1 / delta if kind == "smooth_l1" else 1.0
+    least = np.minimum(np.abs(x), delta)
+    np.testing.assert_allclose(losses, least * (np.abs(x) - least / 2) * share, rtol=3e-7)
+    kernels.pointwise_loss_backward(np.ones_like(x), x, t, None, None, by_x, None, kind=kind, parameter=delta)
+    np.testing.assert_allclose(by_x, np.clip(x, -delta, delta) * share, rtol=3e-7)
+
+
 def test_only_the_gradients_that_are_asked_for() -> None:
     x, t, grad = np.array([0.25, 0.75]), np.array([0.5, 0.5]), np.array(1.0)
     by_t = np.empty(2)

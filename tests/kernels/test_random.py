@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 from stowgrad.kernels import numpy_ as kernels
-from stowgrad.kernels.numpy_.random import DRAW_TILE
+from stowgrad.kernels.numpy_.random import DRAW_TILE, bit_stream, raw_words
 
 from .support import Array, strided_like
 
@@ -35,6 +36,23 @@ def test_an_element_depends_on_key_counter_and_index_only(
     assert (run(1000, counter=6) != whole[:1000]).any()
     after = run(1000, counter=5 + kernels.counter_steps(whole.size))
     assert (after != whole[:1000]).any()
+
+
+@pytest.mark.parametrize("key", [0, 3, 2**64 + 5, 2**127 + 1])
+@pytest.mark.parametrize("counter", [0, 2**19, 2**64 - 1, 2**70 + 3])
+def test_a_stream_that_is_begun_anew_gives_what_a_new_one_gives(key: int, counter: int) -> None:
+    raw_words(9, 9, 0, 5)  # leaves a stream in the middle of its numbers
+    for start, count in ((0, 1), (0, 7), (2 * DRAW_TILE, 1000), (0, 0)):
+        expected = bit_stream(key, counter, start).random_raw(count)
+        np.testing.assert_array_equal(raw_words(key, counter, start, count), expected)
+
+
+def test_threads_do_not_share_a_stream() -> None:
+    expected = [bit_stream(key, 0, 0).random_raw(5000) for key in range(8)]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda turn: raw_words(turn % 8, 0, 0, 5000), range(200)))
+    for turn, words in enumerate(found):
+        np.testing.assert_array_equal(words, expected[turn % 8])
 
 
 def test_moments() -> None:

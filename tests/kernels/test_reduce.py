@@ -36,6 +36,24 @@ def test_sum_and_mean(shape: tuple[int, ...], dtype: str, rng: np.random.Generat
                 assert (np.abs(out - expected / count) <= 3 * bound / count).all()
 
 
+@pytest.mark.parametrize("size", [1_048_577, 3_000_001, 1 << 22])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_all_elements(
+    size: int, dtype: str, rng: np.random.Generator, same_on_threads: Callable[[Callable[[], Any]], Any]
+) -> None:
+    x = rng.standard_normal(size).astype(dtype)
+
+    def run() -> Array:
+        out = np.empty((), dtype)
+        kernels.sum(x, out)
+        return out
+
+    assert abs(same_on_threads(run) - x.sum(dtype=float)) <= np.finfo(dtype).eps * np.abs(x).sum(dtype=float) / 100
+    for special in (np.nan, np.inf):
+        x[size // 2] = special
+        np.testing.assert_equal(float(run()), special)
+
+
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if 0 not in shape])
 def test_extremes(shape: tuple[int, ...], rng: np.random.Generator) -> None:
     x = rng.standard_normal(shape).astype("float32")

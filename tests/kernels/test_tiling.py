@@ -94,3 +94,31 @@ def test_a_set_of_scratch_lies_apart_in_whole_lines_of_the_cache(
 
 def test_no_scratch_is_an_empty_set() -> None:
     assert executor.scratch_set([]) == []
+
+
+@pytest.mark.parametrize("shape", [(1500, 700), (3, 900, 800), (700, 5000)])
+def test_one_step_over_rows_goes_in_larger_tiles(shape: tuple[int, ...], rng: np.random.Generator) -> None:
+    row, wide = rng.random(shape[-1], np.float32), rng.random((*shape[:-1], shape[-1] + 3), np.float32)
+    x, counts = wide[..., 1:-2], {True: 0, False: 0}
+    for one_step in (True, False):
+
+        def body(
+            a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], c: np.ndarray[Any, Any], one_step: bool = one_step
+        ) -> None:
+            counts[one_step] += 1
+            tiling.elementwise(np.add, a, b, c)
+
+        out = np.full(shape, np.nan, np.float32)
+        tiling.map_tiles(body, [x, np.broadcast_to(row, shape), out], one_step=one_step)
+        np.testing.assert_array_equal(out, x + row)
+    assert counts[True] < counts[False]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex128", "bool"])
+def test_large_arrays_are_filled(dtype: str) -> None:
+    whole = np.empty((3000, 1501), dtype)
+    tiling.copy_tiled(1, whole)
+    assert (whole == 1).all()
+    tiling.copy_tiled(np.zeros(()), whole[:, ::2])
+    assert (whole[:, ::2] == 0).all()
+    assert (whole[:, 1::2] == 1).all()

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...kernels import backend
+from ...kernels.numpy_.exponentials import exp_of_product
 from ..dispatch import Op
 from ..record import Do, Slot, Spec
 from ..whole import apply_alone
@@ -69,9 +70,9 @@ class Tanh(Unary):
 
 def small_sigmoid(x: Any, order: Literal["K", "C"] = "K") -> Any:
     """``1 / (1 + exp(-x))`` of a small array."""
+    y = np.empty_like(x, order=order)
     with np.errstate(over="ignore"):  # far left exp(-x) is infinite and its reciprocal the right 0
-        y = np.negative(x, order=order)
-        np.exp(y, y)
+        exp_of_product(x, -1.0, y)
     np.add(y, 1, y)
     return np.reciprocal(y, y)
 
@@ -111,10 +112,10 @@ class SiluBackward(FusedBackward):
     name = "silu_backward"
 
     def small(self, grad: Any, x: Any) -> Any:
-        y = small_sigmoid(x)
-        slope = 1 - y
+        y, one = small_sigmoid(x), _ONE[x.dtype]
+        slope = np.subtract(one, y)
         np.multiply(slope, x, slope)
-        np.add(slope, 1, slope)
+        np.add(slope, one, slope)
         np.multiply(slope, y, slope)
         return np.multiply(slope, grad, slope)
 
@@ -128,10 +129,10 @@ class Silu(Unary):
     saves = (_SELF,)
 
     def small(self, x: Any, order: Literal["K", "C"] = "K") -> Any:
+        y = np.empty_like(x, order=order)
         with np.errstate(over="ignore", invalid="ignore"):
-            y = np.negative(x, order=order)
-            np.exp(y, y)
-            np.add(y, 1, y)
+            exp_of_product(x, -1.0, y)
+            np.add(y, _ONE[x.dtype], y)
             return np.divide(x, y, y)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
@@ -274,7 +275,7 @@ class ErfBackward(FusedBackward):
     def small(self, grad: Any, x: Any) -> Any:
         with np.errstate(over="ignore"):
             slope = np.square(x)
-        np.exp(np.negative(slope, slope), slope)
+        exp_of_product(slope, -1.0, slope)
         np.multiply(slope, 2 / math.sqrt(math.pi), slope)
         return np.multiply(slope, grad, slope)
 

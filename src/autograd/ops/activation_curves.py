@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.numpy_.exponentials import exp_of_product, few_expm1_of_negative, few_log1p_of_positive
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
 from ..whole import apply_alone
@@ -17,6 +18,9 @@ from .sum_to import reduced
 
 # As in the kernels: less is lost in the rounding of 1 in float32, where the exponential of the second is no infinity.
 _NOTHING, _NEVER_INFINITE = 2.0**-26, 80.0
+# Beside a small array an array without dimensions takes less time than a Python number.
+_NEVER_INFINITE_32 = np.array(_NEVER_INFINITE, np.float32)
+_ONE = {np.dtype(dtype): np.ones((), dtype) for dtype in (np.float32, np.float64)}
 _SELF = Slot("self", 0)
 _RESULT = Slot("result", 0, output=True)
 
@@ -78,9 +82,9 @@ class Elu(Curve):
     def small(self, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
         low = np.minimum(x, 0, order="C")
         if alpha == scale == input_scale == 1:
-            return np.maximum(x, np.expm1(low, low), out=low)
+            return np.maximum(x, few_expm1_of_negative(low), out=low)
         high = np.maximum(x, 0)
-        np.expm1(low if input_scale == 1 else np.multiply(low, input_scale, low), low)
+        few_expm1_of_negative(low if input_scale == 1 else np.multiply(low, input_scale, low))
         if alpha * scale != 1:
             np.multiply(low, alpha * scale, low)
         return np.add(low, high if scale == 1 else np.multiply(high, scale, high), low)
@@ -128,12 +132,13 @@ class Softplus(Curve):
 
     def small(self, x: Any, beta: float, threshold: float) -> Any:
         if beta == 1 and _is_straight(x, threshold):
-            y = np.minimum(x, _NEVER_INFINITE, order="C")
-            return np.maximum(x, np.log1p(np.exp(y, y), y), out=y)
+            y = np.minimum(x, _NEVER_INFINITE_32, order="C")
+            exp_of_product(y, 1.0, y)
+            return np.maximum(x, few_log1p_of_positive(y), out=y)
         scaled = np.multiply(x, beta, order="C")
         high, straight = np.maximum(scaled, 0), scaled > threshold
-        np.negative(np.absolute(scaled, scaled), scaled)
-        np.add(np.log1p(np.exp(scaled, scaled), scaled), high, scaled)
+        exp_of_product(np.absolute(scaled, scaled), -1.0, scaled)
+        np.add(few_log1p_of_positive(scaled), high, scaled)
         np.multiply(scaled, 1 / beta, scaled)
         np.copyto(scaled, x, where=straight)
         return scaled
@@ -156,11 +161,11 @@ class SoftplusBackward(_CurveBackward):
     names = Softplus.keywords
 
     def small(self, grad: Any, x: Any, beta: float, threshold: float) -> Any:
-        odds = x * -beta
-        straight = None if _is_straight(x, threshold) else odds < -threshold
+        odds = np.empty_like(x)
+        straight = None if _is_straight(x, threshold) else x * -beta < -threshold
         with np.errstate(over="ignore"):
-            np.exp(odds, odds)
-        np.add(odds, 1, odds)
+            exp_of_product(x, -beta, odds)
+        np.add(odds, _ONE[odds.dtype], odds)
         if straight is not None:
             np.copyto(odds, 1, where=straight)
         return np.divide(grad, odds, odds)

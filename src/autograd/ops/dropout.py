@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels import backend
 from ..dispatch import Op
 from ..random import Generator
 from ..record import Do, Slot, Spec
@@ -13,6 +14,7 @@ from ..whole import apply_alone
 from .activation import mask_of_bits
 from .activation_lines import drawn, masked_slope
 from .elementwise import mul
+from .marks import keep_by_bits
 from .promotion import check_floating
 
 
@@ -35,6 +37,12 @@ class Dropout(Op):
         check_floating("dropout", x.dtype)
         return (x.shape, x.dtype), (((x.size + 7) // 8,), np.dtype(np.uint8))
 
+    def small_marked(self, x: Any, p: float, key: int, counter: int) -> tuple[Any, ...]:
+        ((size,), dtype) = self.infer(x, p, key, counter)[1]
+        bits = np.empty(size, dtype)
+        backend("cpu").dropout_mask(bits, size=x.size, p=p, key=key, counter=counter)
+        return _few_kept(x, bits, p), bits
+
     def kernel(self, k: Any, x: Any, p: float, key: int, counter: int, out: Any, mask: Any) -> None:
         k.dropout(x, out, mask, p=p, key=key, counter=counter)
 
@@ -54,11 +62,20 @@ class DropoutBackward(Op):
     name = "native_dropout_backward"
     inputs = 2
 
+    def small(self, grad: Any, mask: Any, p: float) -> Any:
+        return _few_kept(grad, mask, p)
+
     def infer(self, grad: Any, mask: Any, p: float) -> tuple[Spec, ...]:
         return ((grad.shape, grad.dtype),)
 
     def kernel(self, k: Any, grad: Any, mask: Any, p: float, out: Any) -> None:
         k.dropout_backward(grad, mask, out, p=p)
+
+
+def _few_kept(x: Any, bits: Any, p: float) -> Any:
+    """A small array where bits are set, scaled."""
+    kept = keep_by_bits(x, bits)
+    return kept if p == 1 else np.multiply(kept, 1 / (1 - p), kept)
 
 
 class NativeDropout(Dropout):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from ...kernels import backend
+from ...kernels.numpy_.exponentials import is_fast
 from ..record import Do
 from .comparison import logical_and
 from .elementwise import Sloped, add, div, eq, exp, le, mul, square, sub, where
@@ -24,12 +26,24 @@ class Exp2(Sloped):
         return do(mul, saved, math.log(2))
 
 
+def _few(ufunc: np.ufunc, x: Any, order: Literal["K", "C"]) -> Any:
+    """A function of a small array: by the kernel where that has another way, for the same bits."""
+    if x.dtype != np.float32 or is_fast(ufunc.__name__):
+        return ufunc(x, order=order)
+    out = np.empty_like(x, order=order)
+    getattr(backend("cpu"), ufunc.__name__)(x, out)
+    return out
+
+
 class Expm1(Sloped):
     """``exp(x) - 1``, exact near 0."""
 
     name = "expm1"
     ufunc = np.expm1
     saves = (RESULT,)
+
+    def small(self, x: Any, order: Literal["K", "C"] = "K") -> Any:
+        return _few(np.expm1, x, order)
 
     def slope(self, do: Do, saved: Any) -> Any:
         return do(add, saved, 1.0)
@@ -69,6 +83,9 @@ class Log1p(Unary):
     ufunc = np.log1p
     saves = (SELF,)
     complex_saved = "conjugated"
+
+    def small(self, x: Any, order: Literal["K", "C"] = "K") -> Any:
+        return _few(np.log1p, x, order)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
         return (do(div, grads[0], do(add, saved[0], 1.0)),)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.numpy_.exponentials import exp_of_product
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec, broadcast_shapes, normalize_dim
 from ..whole import apply_alone
@@ -108,8 +109,11 @@ class Glu(Op):
 
     def small(self, x: Any, dim: int) -> Any:
         first, second = _halves(x, dim)
-        gate = small_sigmoid(second, order="C")
-        return np.multiply(gate, first, gate)
+        odds = np.empty(second.shape, second.dtype)
+        with np.errstate(over="ignore"):
+            exp_of_product(second, -1.0, odds)
+        np.add(odds, 1, odds)
+        return np.divide(first, odds, odds)
 
     def infer(self, x: Any, dim: int) -> tuple[Spec, ...]:
         check_floating("glu", x.dtype)
@@ -146,8 +150,7 @@ class GluBackward(Op):
         gate = small_sigmoid(second, order="C")
         np.multiply(gate, grad, by_first)
         slope = np.subtract(1, gate)
-        np.multiply(slope, gate, slope)
-        np.multiply(slope, grad, slope)
+        np.multiply(slope, by_first, slope)
         np.multiply(slope, first, by_second)
         return by_x
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ...kernels.executor import scratch
 from ...kernels.index_range import all_in_range
-from ...memory import CPU
+from ...memory import CPU, SMALL_BYTES
 from ..record import Do, Slot, Spec
-from ..whole import FewOp, apply_together
+from ..whole import FewOp, apply_together, is_few
 from .cast import constant, copy_array_to, to_dtype
 from .elementwise import add, mul, neg, square, where
 from .promotion import check_floating
@@ -19,6 +21,7 @@ from .reduce import sum
 from .softmax import log_softmax, logsumexp
 
 FLOAT32 = np.dtype(np.float32)
+_FEW_CLASSES = 64
 
 
 def check_targets(name: str, rows: int, classes: int, targets: Any, ignore_index: int) -> None:
@@ -123,15 +126,20 @@ class CrossEntropy(FewOp):
         if scale is not None:
             reduced_rows(k, losses, scale, out)
 
+    def takes_few(self, args: Sequence[Any]) -> bool:
+        return _has_few_rows(args[0])
+
     def small_marked(
         self, logits: Any, targets: Any, weight: Any, ignore_index: int, label_smoothing: float, scale: float | None
     ) -> tuple[Any, ...] | None:
         if not _is_plain(logits, targets, weight, ignore_index, label_smoothing):
             return None
+        turned = scratch(logits.shape[::-1], logits.dtype)  # short rows are slow to reduce
+        np.copyto(turned, logits.T)
         with np.errstate(divide="ignore", invalid="ignore"):
-            lse = np.maximum.reduce(logits, axis=1)
-            work = np.subtract(logits, lse[:, None])
-            total = np.add.reduce(np.exp(work, work), axis=1)
+            lse = np.maximum.reduce(turned, axis=0)
+            np.subtract(turned, lse, turned)
+            total = np.add.reduce(np.exp(turned, turned), axis=0)
             lse += np.log(total, total)
             losses = lse - logits[np.arange(len(targets)), targets]
         return with_sum(losses, scale, lse)
@@ -153,6 +161,16 @@ class CrossEntropy(FewOp):
 def _is_plain(logits: Any, targets: Any, weight: Any, ignore_index: int, label_smoothing: float) -> bool:
     """Whether there is nothing but logits of rows and their targets."""
     return weight is None and not label_smoothing and logits.ndim == 2 and not np.count_nonzero(targets == ignore_index)
+
+
+def _has_few_rows(logits: Any) -> bool:
+    """Whether `small_marked` computes these: short rows, and so few that what is kept of each comes from NumPy."""
+    if is_few(logits):
+        return True
+    if type(logits) is not np.ndarray or logits.ndim != 2 or logits.dtype.char not in "fd":
+        return False
+    rows, classes = logits.shape
+    return bool(0 < rows * logits.itemsize < SMALL_BYTES and 0 < classes <= _FEW_CLASSES)
 
 
 def with_sum(losses: Any, scale: float | None, *others: Any) -> tuple[Any, ...]:
@@ -224,7 +242,9 @@ class CrossEntropyBackward(FewOp):
     name = "cross_entropy_backward"
     inputs = 5
     auxiliary = 1
-    decisive = 1
+
+    def takes_few(self, args: Sequence[Any]) -> bool:
+        return _has_few_rows(args[1])
 
     def infer(self, grad: Any, logits: Any, targets: Any, weight: Any, lse: Any, *attrs: Any) -> tuple[Spec, ...]:
         whole = logits.shape, logits.dtype
@@ -251,8 +271,9 @@ class CrossEntropyBackward(FewOp):
         ignore_index, label_smoothing, scale = attrs
         if not _is_plain(logits, targets, weight, ignore_index, label_smoothing):
             return None
+        out = scratch(logits.shape, logits.dtype)
         with np.errstate(invalid="ignore"):
-            out = np.subtract(logits, lse[:, None], order="C")
+            np.subtract(logits, lse[:, None], out)
             np.exp(out, out)
             factor = grad[:, None] if scale is None else grad * scale
             np.multiply(out, factor, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class NllLossBackward(FewOp):
             grad = outs[1]
         k.nll_loss_backward(grad, targets, outs[0], weight=weight, ignore_index=ignore_index)
 
-    def takes_few(self, args: tuple[Any, ...]) -> bool:
+    def takes_few(self, args: Sequence[Any]) -> bool:
         grad, size = args[0], math.prod(args[3])
         return type(grad) is np.ndarray and grad.dtype.itemsize >= 4 and 0 < size * grad.dtype.itemsize < SMALL_BYTES
 

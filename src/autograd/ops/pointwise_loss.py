@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dispatch import Op
+import numpy as np
+
+from ...kernels import backend
 from ..record import Do, Slot, Spec
-from ..whole import apply_together
+from ..whole import FewOp, apply_together
 from .activation import sigmoid
 from .cast import to_dtype
 from .elementwise import abs as absolute
@@ -18,7 +20,7 @@ from .promotion import check_floating, result_dtype
 _INPUTS = (Slot("self", 0), Slot("target", 1), Slot("weight", 2), Slot("pos_weight", 3))
 
 
-class PointwiseLoss(Op):
+class PointwiseLoss(FewOp):
     """The loss of each element, their sum or their mean.
 
     Called with the input, the target (of the same shape), weights of the elements and of positive targets (or None),
@@ -70,6 +72,11 @@ class PointwiseLoss(Op):
         options = {"kind": self.kind, "parameter": parameter, "reduction": reduction}
         k.pointwise_loss(x, target, weight, pos_weight, out, **options)
 
+    def small_marked(self, x: Any, *rest: Any) -> tuple[Any, ...]:
+        out = np.empty(x.shape if rest[-1] == "none" else (), x.dtype)
+        self.kernel(backend("cpu"), x, *rest, out)
+        return (out,)
+
     def attrs(self, x: Any, *rest: Any) -> Any:
         parameter, reduction = rest[-2:]
         return parameter, 1.0 / x.size if reduction == "mean" and x.size else 1.0
@@ -107,16 +114,22 @@ def _complete(saved: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*saved, *(None,) * (4 - len(saved)))
 
 
-class PointwiseLossBackward(Op):
+class PointwiseLossBackward(FewOp):
     """The fused gradients of input and target; what is not needed is empty."""
 
     inputs = 5
     outputs = 2
+    decisive = 1
     kind = ""
 
     def infer(self, grad: Any, x: Any, target: Any, *rest: Any) -> tuple[Spec, ...]:
         like = target if x is None else x
         return tuple((like.shape if needed else (0,), like.dtype) for needed in rest[-1])
+
+    def small_marked(self, grad: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
+        outs = tuple([np.empty(x.shape, x.dtype) if needed else None for needed in rest[-1]])
+        self.kernel(backend("cpu"), grad, x, *rest, *outs)
+        return outs
 
     def kernel(self, k: Any, grad: Any, x: Any, target: Any, weight: Any, pos_weight: Any, *rest: Any) -> None:
         parameter, scale, needs, *outs = rest

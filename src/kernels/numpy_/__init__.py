@@ -28,6 +28,7 @@ from .fold import *
 from .fused_loss import *
 from .gamma_slope import *
 from .gated import *
+from .gelu import *
 from .grid_sample import *
 from .index import *
 from .index_at import *

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from ..executor import Array, parallel_slices
+from ..executor import Array, parallel_slices, scratch
 from ..geometry import inner_part, margins
-from .tiling import contiguous, copy_tiled, elementwise, rows_per_tile
+from .tiling import DType, contiguous, copy_tiled, elementwise, rows_per_tile
 
 __all__ = [
     "pad_edges",
@@ -17,30 +17,47 @@ __all__ = [
 ]
 
 
-_WORDS = {4: np.int32, 8: np.int64}  # by the bytes of an element
+_WORDS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}  # by the bytes of an element
 
 
 def triangle(x: Array, out: Array, *, diagonal: int, upper: bool) -> None:
     """``out = x`` above (or below) a diagonal, which belongs to it, and 0 elsewhere; ``out`` may be ``x``."""
     rows, columns = x.shape[-2:]
-    words = None if out is x else _WORDS.get(x.itemsize)
-    number = np.arange(columns, dtype=words) - min(max(diagonal, -rows), columns)
+    step = rows_per_tile(rows, columns * math.prod(x.shape[:-2]), x.dtype)
+    words = _WORDS.get(x.itemsize)
+    if words is None:
+        parallel_slices(lambda where: _masked(x, out, where, diagonal, upper), rows, step)
+        return
+    keep = _diagonals(rows, columns, diagonal, upper, np.dtype(words))
 
     def tile(where: slice) -> None:
-        line = np.arange(where.start, where.stop, dtype=words)[:, None]
-        if words is None:
-            left_out = number < line if upper else number > line
-            if out is not x:
-                np.copyto(out[..., where, :], x[..., where, :])
-            np.copyto(out[..., where, :], out.dtype.type(0), where=left_out)
-            return
-        # All bits where an element stays, else none: a quarter of the time that copying where a mask is true takes.
-        bits = out[..., where, :].view(words)
-        elementwise(np.subtract, *((line - 1, number) if upper else (number, line + 1)), bits)
-        np.right_shift(bits, 8 * bits.itemsize - 1, bits)
-        np.bitwise_and(bits, x[..., where, :].view(words), bits)
+        part, kept = x[..., where, :].view(words), out[..., where, :].view(words)
+        elementwise(np.bitwise_and, keep[where], part, kept)
 
-    parallel_slices(tile, rows, rows_per_tile(rows, columns * math.prod(x.shape[:-2]), x.dtype))
+    parallel_slices(tile, rows if columns else 0, step)
+
+
+def _diagonals(rows: int, columns: int, diagonal: int, upper: bool, words: DType) -> Array:
+    """All bits where an element of a matrix stays, else none: a view of the numbers of its diagonals.
+
+    Along a diagonal they are equal, so each row is the one above it from an element further left on.
+    """
+    bits = scratch((rows + columns,), words)
+    first = min(max(rows - 1 + diagonal, 0), len(bits)) if upper else min(max(rows + diagonal, 0), len(bits))
+    bits[:first], bits[first:] = (0, -1) if upper else (-1, 0)
+    return np.ndarray(
+        (rows, columns), words, bits, max(rows - 1, 0) * words.itemsize, (-words.itemsize, words.itemsize)
+    )
+
+
+def _masked(x: Array, out: Array, where: slice, diagonal: int, upper: bool) -> None:
+    """`triangle` of some rows, of elements that no integer is as long as."""
+    rows, columns = x.shape[-2:]
+    line = np.arange(where.start, where.stop)[:, None]
+    number = np.arange(columns) - min(max(diagonal, -rows), columns)
+    if out is not x:
+        np.copyto(out[..., where, :], x[..., where, :])
+    np.copyto(out[..., where, :], out.dtype.type(0), where=number < line if upper else number > line)
 
 
 def pad_edges(x: Array, out: Array, *, pads: tuple[tuple[int, int, int], ...], mode: str) -> None:

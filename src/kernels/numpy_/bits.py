@@ -15,6 +15,7 @@ __all__ = [
     "unpack_mask",
 ]
 
+_FEW = 4096  # elements: of up to so many, one call is cheaper than two
 # The signed integers whose bit patterns stand for values of an item size.
 SIGNED: dict[int, np.dtype[Any]] = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
 
@@ -37,10 +38,16 @@ def select_tile(x: Array, bits: Array, out: Array) -> None:
 def keep_tile(x: Array, keep: Array, out: Array) -> None:
     """``out = x where keep else 0``: the bit patterns as integers times booleans, 0.2 ns an element.
 
-    A copy by a mask takes 5 ns where the mask follows no pattern.
+    A copy by a mask takes 5 ns where the mask follows no pattern. The booleans are cast in ``out``, if ``x`` does not
+    lie there: through NumPy's buffer that takes half as long again.
     """
     integers = SIGNED[out.dtype.itemsize]
-    np.multiply(x.view(integers), keep, out=out.view(integers))
+    bits_x, bits_out = x.view(integers), out.view(integers)
+    if out.size <= _FEW or np.may_share_memory(x, out):
+        np.multiply(bits_x, keep, out=bits_out)
+    else:
+        np.copyto(bits_out, keep)
+        np.multiply(bits_x, bits_out, out=bits_out)
 
 
 def map_bits(body: Callable[..., None], x: Array, out: Array, *, unpacked: int = 1, works: bool = False) -> None:

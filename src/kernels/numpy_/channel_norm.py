@@ -10,7 +10,7 @@ import numpy as np
 from ..executor import Array, parallel_slices, scratch
 from .channels import LONG, channel_norm, channel_norm_backward, channel_products, channel_statistics
 from .elementwise import multiply
-from .norm import ColumnSums, rows_of_a_tile
+from .row_tiles import ColumnSums, rows_of_a_tile
 from .set_norm import fits, rstd_of, set_norm, set_norm_backward
 from .tiling import FLOAT32, rows_per_tile
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from ..executor import Array, parallel_slices
 from .bits import keep_tile, map_bits, pack_tile, packed_size, select_tile
-from .random import DRAW_TILE, bit_stream, counter_steps
+from .random import DRAW_TILE, counter_steps, raw_words
 from .tiling import BOOL, contiguous_in, numpy_workspace
 
 __all__ = ["alpha_dropout", "counter_steps", "dropout", "dropout_backward", "dropout_mask"]
 
+_FEW = 512  # elements: what is needed for so many in between is less than what comes from NumPy uncounted
 _SECOND_STREAM = 1 << 19  # steps into the tile's own stretch of the counter: beyond what the first draw takes
 
 
@@ -36,8 +37,8 @@ def dropout(x: Array, out: Array, mask_bits: Array, *, p: float, key: int, count
         keep, part = keep[:count], target[where]
         _draw_tile(keep, tied[:count], where.start, p, key, counter)
         pack_tile(keep, mask_bits, where)
-        np.multiply(source[where], scale, part)
-        keep_tile(part, keep, part)
+        keep_tile(source[where], keep, part)
+        np.multiply(part, scale, part)
 
     step = min(max(out.size, 1), DRAW_TILE)
     with numpy_workspace(1, out.size, DRAW_TILE):
@@ -75,6 +76,11 @@ def alpha_dropout(
 
 def dropout_mask(mask_bits: Array, *, size: int, p: float, key: int, counter: int) -> None:
     """Fill ``mask_bits`` as `dropout` of ``size`` elements does."""
+    if size <= _FEW:
+        keep, tied = np.empty((2, size), BOOL)
+        _draw_tile(keep, tied, 0, p, key, counter)
+        mask_bits[...] = np.packbits(keep)
+        return
 
     def tile(where: slice, keep: Array, tied: Array) -> None:
         count = where.stop - where.start
@@ -91,8 +97,8 @@ def dropout_backward(grad: Array, mask_bits: Array, grad_x: Array, *, p: float) 
     scale = _scale(p)
 
     def tile(grad: Array, grad_x: Array, where: slice) -> None:
-        np.multiply(grad, scale, grad_x)
-        select_tile(grad_x, mask_bits[where], grad_x)
+        select_tile(grad, mask_bits[where], grad_x)
+        np.multiply(grad_x, scale, grad_x)
 
     map_bits(tile, grad, grad_x)
 
@@ -108,10 +114,10 @@ def _draw_tile(keep: Array, tied: Array, start: int, p: float, key: int, counter
         return
     threshold = int(p * 256)
     rest = p * 256 - threshold
-    drawn = bit_stream(key, counter, start).random_raw(packed_size(keep.size)).view(np.uint8)[: keep.size]
+    drawn = raw_words(key, counter, start, packed_size(keep.size)).view(np.uint8)[: keep.size]
     np.greater_equal(drawn, threshold, keep)
     if rest > 0:
         np.equal(drawn, threshold, tied)
         places = np.flatnonzero(tied)
-        again = bit_stream(key, counter + _SECOND_STREAM, start).random_raw(-(-places.size // 2)).view(np.uint32)
+        again = raw_words(key, counter + _SECOND_STREAM, start, -(-places.size // 2)).view(np.uint32)
         keep[places] = again[: places.size] >= rest * 2**32

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..executor import Array
 from .bits import SIGNED, keep_tile
-from .tiling import BOOL, TILE_BYTES, UNTILED, copy_tiled, elementwise, map_tiles, map_tiles_in_out
+from .exponentials import expm1_tile, is_fast, log1p_tile
+from .tiling import BOOL, FLOAT32, TILE_BYTES, UNTILED, copy_tiled, elementwise, map_tiles, map_tiles_in_out
 
 __all__ = [
     "abs",
@@ -107,11 +108,16 @@ Unary: TypeAlias = Callable[[Operand, Array], None]
 Binary: TypeAlias = Callable[[Operand, Operand, Array], None]
 
 
-def _unary(ufunc: np.ufunc) -> Unary:
-    """The kernel of a function that takes many instructions an element."""
+def _unary(ufunc: np.ufunc, tile: Callable[..., None] | None = None, buffers: int = 0) -> Unary:
+    """The kernel of a function that takes many instructions an element.
+
+    ``tile``, which takes so many scratch ``buffers``, computes float32 where NumPy's function is slow.
+    """
 
     def kernel(x: Operand, out: Array) -> None:
-        if out.size <= UNTILED:
+        if tile is not None and out.dtype == FLOAT32 and _is_alike(x, out) and not is_fast(ufunc.__name__):
+            map_tiles(tile, [x, out], [FLOAT32] * buffers)
+        elif out.size <= UNTILED:
             ufunc(x, out)
         else:
             map_tiles(ufunc, [_spread(x, out), out])
@@ -127,7 +133,7 @@ def _light_unary(ufunc: np.ufunc) -> Unary:
         if out.nbytes <= TILE_BYTES:
             elementwise(ufunc, x, out)
         else:
-            map_tiles(lambda a, c: elementwise(ufunc, a, c), [_spread(x, out), out])
+            map_tiles(lambda a, c: elementwise(ufunc, a, c), [_spread(x, out), out], one_step=True)
 
     _name(kernel, ufunc)
     return kernel
@@ -153,24 +159,28 @@ def _light_binary(ufunc: np.ufunc) -> Binary:
         if out.nbytes <= TILE_BYTES:
             elementwise(ufunc, x, y, out)
         else:
-            _map_binary(lambda a, b, c: elementwise(ufunc, a, b, c), x, y, out)
+            _map_binary(lambda a, b, c: elementwise(ufunc, a, b, c), x, y, out, one_step=True)
 
     _name(kernel, ufunc)
     return kernel
 
 
-def _map_binary(body: Callable[..., None], x: Operand, y: Operand, out: Array) -> None:
+def _map_binary(body: Callable[..., None], x: Operand, y: Operand, out: Array, *, one_step: bool = False) -> None:
     if np.ndim(x) == 0:  # handed on as it is: a Python number must not become a float64 array
-        map_tiles(lambda b, c: body(x, b, c), [_spread(y, out), out])
+        map_tiles(lambda b, c: body(x, b, c), [_spread(y, out), out], one_step=one_step)
     elif np.ndim(y) == 0:
-        map_tiles(lambda a, c: body(a, y, c), [_spread(x, out), out])
+        map_tiles(lambda a, c: body(a, y, c), [_spread(x, out), out], one_step=one_step)
     else:
-        map_tiles(body, [_spread(x, out), _spread(y, out), out])
+        map_tiles(body, [_spread(x, out), _spread(y, out), out], one_step=one_step)
 
 
 def _name(kernel: Any, ufunc: np.ufunc) -> None:
     kernel.__name__ = kernel.__qualname__ = ufunc.__name__
     kernel.__doc__ = f"``out[...] = np.{ufunc.__name__}(...)``, broadcasting."
+
+
+def _is_alike(x: Operand, out: Array) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype == out.dtype and x.shape == out.shape
 
 
 def _spread(x: Operand, out: Array) -> Array:
@@ -219,11 +229,11 @@ sqrt = _light_unary(np.sqrt)
 cbrt = _unary(np.cbrt)
 exp = _unary(np.exp)
 exp2 = _unary(np.exp2)
-expm1 = _unary(np.expm1)
+expm1 = _unary(np.expm1, expm1_tile, 2)
 log = _unary(np.log)
 log2 = _unary(np.log2)
 log10 = _unary(np.log10)
-log1p = _unary(np.log1p)
+log1p = _unary(np.log1p, log1p_tile, 3)
 sin = _unary(np.sin)
 cos = _unary(np.cos)
 tan = _unary(np.tan)

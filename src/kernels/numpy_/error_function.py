@@ -16,6 +16,7 @@ import numpy as np
 
 from ..executor import Array
 from .bits import SIGNED
+from .exponentials import exp_of_product, expm1_of_negative, expm1_scratch, in_float32
 from .tiling import BOOL, FLOAT32, map_tiles, map_tiles_in_out
 
 __all__ = [
@@ -97,14 +98,6 @@ _FLOAT64 = _Coefficients(
 )
 
 
-def in_float32(*coefficients: float) -> tuple[Array, ...]:
-    """Numbers for steps over float32: with those of Python a call takes twice as long until it begins to compute.
-
-    For few elements that is half of the time, and on two threads one of them waits for the other.
-    """
-    return tuple([np.array(coefficient, FLOAT32) for coefficient in coefficients])
-
-
 # log(1 - erf(z)) = z * P(z)
 _LOG_COMPLEMENT = in_float32(
     -1.128379168456009,
@@ -148,17 +141,17 @@ def scaled_complement_tile(z: Array, out: Array, variable: Array) -> None:
 def erf(x: Array, out: Array) -> None:
     """``out[...] = erf(x)``."""
     if x.dtype == FLOAT32:
-        map_tiles_in_out(_erf_float32_tile, [x, out], [FLOAT32])
+        map_tiles_in_out(_erf_float32_tile, [x, out], [FLOAT32, *expm1_scratch(FLOAT32)])
     else:
         map_tiles(_erf_tile, [x, out], [x.dtype] * 3 + [BOOL, SIGNED[x.dtype.itemsize]])
 
 
-def _erf_float32_tile(x: Array, out: Array, s: Array, size: Array) -> None:
+def _erf_float32_tile(x: Array, out: Array, s: Array, size: Array, *work: Array) -> None:
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         np.absolute(x, size)
         horner(_LOG_COMPLEMENT, size, s)
         np.multiply(s, size, s)
-        np.expm1(s, s)
+        expm1_of_negative(s, s, *work)
         np.negative(s, s)
     bits, sign = s.view(np.int32), size.view(np.int32)  # np.copysign takes three times as long
     np.bitwise_and(x.view(np.int32), _SIGN, out=sign)
@@ -193,7 +186,6 @@ def erf_backward(grad: Array, x: Array, grad_x: Array) -> None:
 def _erf_backward_tile(grad: Array, x: Array, grad_x: Array, s: Array) -> None:
     with np.errstate(over="ignore"):
         np.square(x, s)
-    np.negative(s, s)
-    np.exp(s, s)
+    exp_of_product(s, -1.0, s)
     np.multiply(s, 2 / math.sqrt(math.pi), s)
     np.multiply(s, grad, grad_x)

@@ -13,6 +13,8 @@ import numpy as np
 from ..executor import Array
 from . import activation as tiles
 from . import smooth
+from .exponentials import exp_of_product
+from .gelu import gelu_backward_tile, gelu_tanh_backward_tile, gelu_tanh_tile, gelu_tile
 from .tiling import BOOL, DType, map_tiles
 
 __all__ = ["bias_activation", "bias_activation_backward", "gated", "gated_backward"]
@@ -22,7 +24,7 @@ class _Activation(NamedTuple):
     """An activation as tiles: ``forward(x, out, *scratch)`` and ``backward(grad, x, grad_x, *scratch, flags)``.
 
     ``both(grad, x, gate, grad_x, grad_gate, y, s)`` makes the gradients of the gated form in one go: to the last bit
-    what the others make one by one.
+    what the others make one by one. ``times_gate(x, gate, out)`` is the gated form itself where that takes a step less.
     """
 
     forward: Callable[..., None]
@@ -31,27 +33,37 @@ class _Activation(NamedTuple):
     backward_scratch: int
     needs_flags: bool = False  # whether backward takes a scratch tile of booleans at the end
     both: Callable[..., None] | None = None
+    times_gate: Callable[..., None] | None = None
 
     def scratch(self, dtype: DType) -> list[DType]:
         return [dtype] * self.backward_scratch + [BOOL] * self.needs_flags
 
 
+def _sigmoid_times_gate(x: Array, gate: Array, out: Array) -> None:
+    with np.errstate(over="ignore"):
+        exp_of_product(x, -1.0, out)
+        np.add(out, 1, out)
+    np.divide(gate, out, out)
+
+
 def _sigmoid_slope(grad: Array, x: Array, grad_x: Array, y: Array, s: Array) -> None:
-    tiles._sigmoid_tile(x, y)
-    tiles._sigmoid_backward_tile(grad, y, grad_x, s)
+    tiles.sigmoid_tile(x, y)
+    np.subtract(1, y, s)
+    np.multiply(y, grad, y)
+    np.multiply(s, y, grad_x)
 
 
 def _sigmoid_both(grad: Array, x: Array, gate: Array, grad_x: Array, grad_gate: Array, y: Array, s: Array) -> None:
-    tiles._sigmoid_tile(x, y)
+    tiles.sigmoid_tile(x, y)
+    np.subtract(1, y, s)
     np.multiply(y, grad, grad_gate)
-    tiles._sigmoid_backward_tile(grad, y, s, s)
+    np.multiply(s, grad_gate, s)
     np.multiply(s, gate, grad_x)  # the outs are halves of rows: each is written once
 
 
 def _silu_both(grad: Array, x: Array, gate: Array, grad_x: Array, grad_gate: Array, y: Array, s: Array) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
-        np.negative(x, y)
-        np.exp(y, y)
+        exp_of_product(x, -1.0, y)
         np.add(y, 1, y)
         np.divide(x, y, grad_gate)
     np.multiply(grad_gate, grad, grad_gate)
@@ -66,11 +78,11 @@ def _silu_both(grad: Array, x: Array, gate: Array, grad_x: Array, grad_gate: Arr
 
 def _tanh_slope(grad: Array, x: Array, grad_x: Array, y: Array, s: Array) -> None:
     np.tanh(x, y)
-    tiles._tanh_backward_tile(grad, y, grad_x, s)
+    tiles.tanh_backward_tile(grad, y, grad_x, s)
 
 
 def _relu(x: Array, out: Array) -> None:
-    np.maximum(x, 0, out=out)
+    x.clip(0, np.inf, out)
 
 
 def _relu_slope(grad: Array, x: Array, grad_x: Array, none: Array) -> None:
@@ -80,13 +92,15 @@ def _relu_slope(grad: Array, x: Array, grad_x: Array, none: Array) -> None:
 
 
 ACTIVATIONS = {
-    "gelu": _Activation(tiles._gelu_erf_tile, 3, tiles._gelu_erf_backward_tile, 3, True),
-    "gelu_tanh": _Activation(tiles._gelu_tanh_tile, 1, tiles._gelu_tanh_backward_tile, 2),
+    "gelu": _Activation(gelu_tile, 3, gelu_backward_tile, 3, True),
+    "gelu_tanh": _Activation(gelu_tanh_tile, 1, gelu_tanh_backward_tile, 2),
     "hardswish": _Activation(smooth._hardswish_tile, 1, smooth._hardswish_backward_tile, 1, True),
     "mish": _Activation(smooth._mish_tile, 2, smooth._mish_backward_tile, 3),
     "relu": _Activation(_relu, 0, _relu_slope, 0, True),
-    "sigmoid": _Activation(tiles._sigmoid_tile, 0, _sigmoid_slope, 2, both=_sigmoid_both),
-    "silu": _Activation(tiles._silu_tile, 1, tiles._silu_backward_tile, 2, both=_silu_both),
+    "sigmoid": _Activation(
+        tiles.sigmoid_tile, 0, _sigmoid_slope, 2, both=_sigmoid_both, times_gate=_sigmoid_times_gate
+    ),
+    "silu": _Activation(tiles.silu_tile, 1, tiles.silu_backward_tile, 2, both=_silu_both),
     "tanh": _Activation(np.tanh, 0, _tanh_slope, 2),
 }
 
@@ -99,7 +113,10 @@ def gated(x: Array, gate: Array, out: Array, *, activation: str) -> None:
         chosen.forward(x, out, *scratch)
         np.multiply(out, gate, out)
 
-    map_tiles(tile, [x, gate, out], [x.dtype] * chosen.forward_scratch)
+    if chosen.times_gate is not None:
+        map_tiles(chosen.times_gate, [x, gate, out])
+    else:
+        map_tiles(tile, [x, gate, out], [x.dtype] * chosen.forward_scratch)
 
 
 def gated_backward(

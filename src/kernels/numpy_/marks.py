@@ -202,6 +202,10 @@ def turn_marked(x: Array, plus_bits: Array, minus_bits: Array, out: Array) -> No
         sign = np.unpackbits(minus_bits[where], count=out.size).view(np.int8)
         np.multiply(sign, -2, sign)
         np.add(sign, 1, sign)
-        np.multiply(x, sign, out)
+        if np.may_share_memory(x, out):
+            np.multiply(x, sign, out)
+        else:  # cast there first: NumPy's buffer would take half as long again
+            np.copyto(out, sign)
+            np.multiply(x, out, out)
 
     map_bits(tile, x, out, unpacked=2)

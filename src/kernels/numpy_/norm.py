@@ -6,14 +6,14 @@ Sums over rows (gradients of weights and biases) are taken tile by tile and comb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 
-from ..executor import Array, parallel_slices, scratch
+from ..executor import Array, parallel_slices
+from .rank_one import MANY_ROWS, SHORT_ROW, outer
 from .reduce import sum as sum_over
-from .rows import SUMMED, combine, sum_of_columns, sum_of_products, sum_of_rows
-from .tiling import TILE_BYTES, DType, elementwise, in_rows, rows_per_tile
+from .row_tiles import ColumnSums, over_rows
+from .rows import SUMMED, sum_of_products, sum_of_rows
+from .tiling import elementwise, rows_per_tile
 
 __all__ = [
     "add_bias",
@@ -32,21 +32,18 @@ def layer_norm(
 
     ``mean`` and ``rstd`` (rows,) are outs too: all that backward needs beside ``x``.
     """
+    by_outer = _by_outer(x, weight)
 
-    def tile(where: slice, column: Array, *squares: Array) -> None:
+    def tile(where: slice, *work: Array) -> None:
         part, m, r = out[where], mean[where], rstd[where]
         _mean_of_rows(x[where], m)
         np.subtract(x[where], m[:, None], part)
-        sum_of_products(part, part, r, *squares)
-        np.multiply(r, 1 / x.shape[1], r)
-        _reciprocal_root(r, eps)
-        np.multiply(part, r[:, None], part)
-        if weight is not None:
-            np.multiply(part, weight, part)
+        _rstd_of_rows(part, r, eps, *work)
+        _scale(part, r, weight, part, work[0] if by_outer else None)
         if bias is not None:
             np.add(part, bias, part)
 
-    _over_rows(tile, x, 0 if x.dtype in SUMMED else 1)
+    over_rows(tile, x, 1 if by_outer or x.dtype not in SUMMED else 0)
 
 
 def layer_norm_backward(
@@ -60,64 +57,111 @@ def layer_norm_backward(
     grad_b: Array | None,
 ) -> None:
     """The gradients of `layer_norm` that are asked for: those that are not None."""
+    if x.dtype not in SUMMED:
+        _half_backward(grad, x, weight, mean, rstd, grad_x, grad_w, grad_b)
+        return
     sums = ColumnSums(x, [grad_w, grad_b])
+    target, by_outer, share = _apart(grad_x, grad, x), _by_outer(x, weight), -1 / max(x.shape[1], 1)
 
-    def tile(where: slice, column: Array, normal: Array, work: Array) -> None:
-        g, r = grad[where], rstd[where][:, None]
-        np.subtract(x[where], mean[where][:, None], normal)
-        np.multiply(normal, r, normal)
-        np.multiply(g, normal, work)
-        sums.add(0, where, work)
+    def tile(where: slice, numbers: Array, work: Array, *block: Array) -> None:
+        g, r, centred = grad[where], rstd[where], block[0] if target is None else target[where]
+        np.subtract(x[where], mean[where][:, None], centred)
+        np.multiply(g, centred, work)
+        sums.add(0, where, work, r)
         sums.add(1, where, g)
         if grad_x is None:
             return
-        _average(work, weight, column, work)
-        np.multiply(normal, column, normal)
-        _average(g, weight, column, work)
-        np.add(normal, column, normal)
-        part = grad_x[where]
-        np.subtract(g if weight is None else np.multiply(g, weight, part), normal, part)
-        np.multiply(part, r, part)
+        # With n = centred * rstd and h = grad * weight: grad_x = rstd * (h - mean(h) - n * mean(h * n)).
+        slope, shift = numbers
+        _sum_by_weight(work, weight, slope)
+        _sum_by_weight(g, weight, shift)
+        np.multiply(slope, r, slope)
+        np.multiply(slope, r, slope)
+        np.multiply(numbers, share, numbers)
+        np.multiply(numbers, r, numbers)
+        np.multiply(centred, slope[:, None], centred)
+        np.add(centred, shift[:, None], centred)
+        _scale(g, r, weight, work, work if by_outer else None)
+        np.add(work, centred, grad_x[where])
 
-    _over_rows(tile, x, 2)
+    over_rows(tile, x, 2 if target is None else 1, 2)
     sums.finish()
 
 
 def rms_norm(x: Array, weight: Array | None, out: Array, rstd: Array, *, eps: float) -> None:
     """``out = x * rstd * weight`` with ``rstd = 1 / sqrt(mean(x * x) + eps)`` (rows,) for each row of ``x``."""
+    by_outer = _by_outer(x, weight)
 
-    def tile(where: slice, column: Array, *squares: Array) -> None:
-        part, r = out[where], rstd[where]
-        sum_of_products(x[where], x[where], r, *squares)
-        np.multiply(r, 1 / x.shape[1], r)
-        _reciprocal_root(r, eps)
-        np.multiply(x[where], r[:, None], part)
-        if weight is not None:
-            np.multiply(part, weight, part)
+    def tile(where: slice, *work: Array) -> None:
+        _rstd_of_rows(x[where], rstd[where], eps, *work)
+        _scale(x[where], rstd[where], weight, out[where], work[0] if by_outer else None)
 
-    _over_rows(tile, x, 0 if x.dtype in SUMMED else 1)
+    over_rows(tile, x, 1 if by_outer or x.dtype not in SUMMED else 0)
 
 
 def rms_norm_backward(
     grad: Array, x: Array, weight: Array | None, rstd: Array, grad_x: Array | None, grad_w: Array | None
 ) -> None:
     """The gradients of `rms_norm` that are asked for: those that are not None."""
+    if x.dtype not in SUMMED:
+        _half_backward(grad, x, weight, None, rstd, grad_x, grad_w, None)
+        return
     sums = ColumnSums(x, [grad_w])
+    target, by_outer, share = _apart(grad_x, grad, x), _by_outer(x, weight), -1 / max(x.shape[1], 1)
 
-    def tile(where: slice, column: Array, normal: Array, work: Array) -> None:
-        g, r = grad[where], rstd[where][:, None]
-        np.multiply(x[where], r, normal)
-        np.multiply(g, normal, work)
-        sums.add(0, where, work)
+    def tile(where: slice, numbers: Array, work: Array, *block: Array) -> None:
+        g, r, slope = grad[where], rstd[where], numbers[0]
+        np.multiply(g, x[where], work)
+        sums.add(0, where, work, r)
         if grad_x is None:
             return
+        scaled = block[0] if target is None else target[where]
+        _sum_by_weight(work, weight, slope)
+        np.multiply(slope, r, slope)
+        np.multiply(slope, r, slope)
+        np.multiply(slope, share, slope)
+        np.multiply(slope, r, slope)
+        np.multiply(x[where], slope[:, None], scaled)
+        _scale(g, r, weight, work, work if by_outer else None)
+        np.add(work, scaled, grad_x[where])
+
+    over_rows(tile, x, 2 if target is None else 1, 1)
+    sums.finish()
+
+
+def _half_backward(
+    grad: Array,
+    x: Array,
+    weight: Array | None,
+    mean: Array | None,
+    rstd: Array,
+    grad_x: Array | None,
+    grad_w: Array | None,
+    grad_b: Array | None,
+) -> None:
+    """The gradients of `layer_norm`, without a mean of `rms_norm`: only normalised numbers are sure to fit here."""
+    sums = ColumnSums(x, [grad_w, grad_b])
+
+    def tile(where: slice, numbers: Array, normal: Array, work: Array) -> None:
+        g, r = grad[where], rstd[where][:, None]
+        centred = x[where] if mean is None else np.subtract(x[where], mean[where][:, None], normal)
+        np.multiply(centred, r, normal)
+        np.multiply(g, normal, work)
+        sums.add(0, where, work)
+        sums.add(1, where, g)
+        if grad_x is None:
+            return
+        column = numbers[0][:, None]
         _average(work, weight, column, work)
         np.multiply(normal, column, normal)
+        if mean is not None:
+            _average(g, weight, column, work)
+            np.add(normal, column, normal)
         part = grad_x[where]
         np.subtract(g if weight is None else np.multiply(g, weight, part), normal, part)
         np.multiply(part, r, part)
 
-    _over_rows(tile, x, 2)
+    over_rows(tile, x, 2, 1)
     sums.finish()
 
 
@@ -135,54 +179,53 @@ def bias_grad(grad: Array, out: Array) -> None:
     sum_over(grad, out, axes=(0,))
 
 
-class ColumnSums:
-    """Sums over the rows of tiles of ``like``'s shape, for those of ``outs`` that are wanted (not None)."""
-
-    def __init__(self, like: Array, outs: Sequence[Array | None]) -> None:
-        rows, columns = like.shape
-        self._step = rows_of_a_tile(rows, columns, like.dtype)
-        tiles = -(-rows // self._step)
-        self._outs = outs
-        self._partials = [None if out is None else self._parts(out, (tiles, columns)) for out in outs]
-
-    def _parts(self, out: Array, shape: tuple[int, int]) -> Array:
-        return out[None] if shape[0] == 1 else scratch(shape, out.dtype)
-
-    def add(self, which: int, where: slice, tile: Array) -> None:
-        partials = self._partials[which]
-        if partials is not None:
-            sum_of_columns(tile, partials[where.start // self._step])
-
-    def finish(self) -> None:
-        for out, partials in zip(self._outs, self._partials, strict=True):
-            if out is not None and partials is not None and len(partials) != 1:
-                combine(partials, out)
-
-
-def _over_rows(body: Callable[..., None], x: Array, blocks: int) -> None:
-    """Call ``body(rows, scratch column, *scratch blocks)`` for each tile of rows of ``x``."""
-    rows, columns = x.shape
-    step = rows_of_a_tile(rows, columns, x.dtype)
-
-    def tile(where: slice, *buffers: Array) -> None:
-        with in_rows(columns, (where.stop - where.start) * columns):
-            body(where, *[buffer[: where.stop - where.start] for buffer in buffers])
-
-    parallel_slices(tile, rows if columns else 0, step, [((step, 1), x.dtype)] + [((step, columns), x.dtype)] * blocks)
-
-
-def rows_of_a_tile(rows: int, columns: int, dtype: DType) -> int:
-    """Rows of which a tile has up to twice the usual size, where the matrix is large enough for two of these.
-
-    Ten short steps go over each: with more to do in one, two threads meet less often at the interpreter's lock.
-    """
-    half = rows * columns * dtype.itemsize // 2
-    return rows_per_tile(rows, columns, dtype, min(max(half, TILE_BYTES), 2 * TILE_BYTES))
-
-
 def _mean_of_rows(x: Array, out: Array) -> None:
     sum_of_rows(x, out)
     np.multiply(out, 1 / x.shape[1], out)
+
+
+def _rstd_of_rows(x: Array, out: Array, eps: float, *work: Array) -> None:
+    """``out = 1 / sqrt(mean(x * x) + eps)`` of each row; ``work`` is used in half precision."""
+    sum_of_products(x, x, out, *work)
+    np.multiply(out, 1 / x.shape[1], out)
+    np.add(out, eps, out)
+    np.sqrt(out, out)
+    np.reciprocal(out, out)
+
+
+def _by_outer(x: Array, weight: Array | None) -> bool:
+    """Whether rows are multiplied by an outer product, in place of a row and a column: if they are short and many."""
+    return weight is not None and x.dtype in SUMMED and x.shape[1] <= SHORT_ROW and len(x) >= MANY_ROWS
+
+
+def _scale(x: Array, by_row: Array, weight: Array | None, out: Array, work: Array | None) -> None:
+    """``out = x * by_row[:, None] * weight``.
+
+    With ``work``, which is overwritten, by an outer product; it may be ``out`` where this is not ``x``.
+    """
+    if work is not None and weight is not None:
+        outer(by_row, weight, work)
+        np.multiply(x, work, out)
+        return
+    np.multiply(x, by_row[:, None], out)
+    if weight is not None:
+        np.multiply(out, weight, out)
+
+
+def _apart(out: Array | None, *inputs: Array) -> Array | None:
+    """``out`` if there is one and none of the inputs lies there, so that it may hold what is on the way."""
+    for x in inputs:
+        if out is not None and np.may_share_memory(out, x):
+            return None
+    return out
+
+
+def _sum_by_weight(x: Array, weight: Array | None, out: Array) -> None:
+    """``out[i] = sum(x[i] * weight)`` of floats of 32 or 64 bits."""
+    if weight is None:
+        sum_of_rows(x, out)
+    else:
+        sum_of_products(x, weight, out)
 
 
 def _average(x: Array, weight: Array | None, column: Array, work: Array) -> None:
@@ -192,9 +235,3 @@ def _average(x: Array, weight: Array | None, column: Array, work: Array) -> None
     else:
         sum_of_products(x, weight, column[:, 0], work)
     np.multiply(column, 1 / x.shape[1], column)
-
-
-def _reciprocal_root(variance: Array, eps: float) -> None:
-    np.add(variance, eps, variance)
-    np.sqrt(variance, variance)
-    np.reciprocal(variance, variance)

@@ -122,10 +122,9 @@ def masked_slope(grad: Array, mask_bits: Array, grad_x: Array, *, inside: float,
     """``grad_x = grad * inside`` where the bit is set, else ``grad * outside``: 0 for 0, whatever the gradient."""
 
     def kept(grad: Array, grad_x: Array, where: slice) -> None:
-        if inside != 1:
-            np.multiply(grad, inside, grad_x)
-            grad = grad_x
         select_tile(grad, mask_bits[where], grad_x)
+        if inside != 1:
+            np.multiply(grad_x, inside, grad_x)
 
     def sloped(grad: Array, grad_x: Array, where: slice, slopes: Array) -> None:
         _choose_slopes(np.unpackbits(mask_bits[where], count=grad.size).view(BOOL), inside, outside, slopes)
@@ -208,7 +207,8 @@ def _choose_slopes(keep: Array, inside: float, outside: float, slopes: Array) ->
     integers = SIGNED[slopes.dtype.itemsize]
     bits_inside, bits_outside = (np.array(slope, slopes.dtype).view(integers) for slope in (inside, outside))
     patterns = slopes.view(integers)
-    np.multiply(keep, bits_inside ^ bits_outside, out=patterns)
+    np.copyto(patterns, keep)
+    np.multiply(patterns, bits_inside ^ bits_outside, out=patterns)
     np.bitwise_xor(patterns, bits_outside, out=patterns)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..executor import Array, ScratchSpec, parallel_for, scratch
-from .rows import sum_of_all
+from .rows import sum_of_all, sum_of_all_products
 from .tiling import BOOL, FLOAT32, FLOAT64, TILE_BYTES, DType, is_contiguous, tile_size
 
 __all__ = ["pointwise_loss", "pointwise_loss_backward"]
@@ -49,11 +49,17 @@ def pointwise_loss(
     tensors = _inputs(x, target, weight, pos_weight)
     one = _is_one_tile(x, tensors)
     sums = np.zeros(1 if one or reduction == "none" else max(1, _Tiles.of(tensors, x).number), FLOAT64)
+    factors = _KINDS[kind].factors
 
     def tile(index: int, tensors: list[Array | None], outs: list[Array], work: Array, *spare: Array) -> None:
         first, second, weights, positive = tensors
         with np.errstate(all="ignore"):
-            _KINDS[kind].value(_Operands(first, second, positive, parameter), work, *spare)
+            operands = _Operands(first, second, positive, parameter)
+            if factors is not None and weights is None and reduction != "none":
+                first, second, share = factors(operands, work, *spare)
+                sums[index] = share * sum_of_all_products(first, second)
+                return
+            _KINDS[kind].value(operands, work, *spare)
             if weights is not None:
                 np.multiply(work, weights, work)
         if reduction == "none":
@@ -87,7 +93,7 @@ def pointwise_loss_backward(
     """
     slopes = _KINDS[kind]
     reduced = grad.ndim == 0 and x.ndim > 0
-    factor = float(grad) * scale if reduced else scale
+    factor = (float(grad) * scale if reduced else scale) * slopes.steeper
     wanted = [gradient for gradient in (grad_x, grad_target) if gradient is not None]
     by_target = [False, True] if len(wanted) == 2 else [grad_x is None]
 
@@ -226,16 +232,22 @@ class _Operands(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """``value``, ``slope`` by the input and by the target fill a tile; they get two more of scratch, and a mask."""
+    """``value``, ``slope`` by the input and by the target fill a tile; they get two more of scratch, and a mask.
+
+    ``factors`` fills tiles, too, and gives two of them and a number: the loss is their product, which need not be
+    written to be added up.
+    """
 
     value: Callable[..., None]
     slope: Callable[..., None]
     target_slope: Callable[..., None]
     differ_in_sign: bool = False  # the slopes do
     buffers: int = 4  # tiles of scratch, the one to fill included
+    factors: Callable[..., tuple[Array, Array, float]] | None = None
+    steeper: float = 1.0  # what the slopes that are filled in have to be multiplied by
 
 
-def _of_difference(value: Callable[..., None], slope: Callable[..., None], buffers: int = 4) -> _Kind:
+def _of_difference(value: Callable[..., None], slope: Callable[..., None], buffers: int) -> _Kind:
     """A loss of ``x - t``: its slopes differ in the sign only."""
 
     def target_slope(o: _Operands, work: Array, *spare: Array) -> None:
@@ -245,14 +257,25 @@ def _of_difference(value: Callable[..., None], slope: Callable[..., None], buffe
     return _Kind(value, slope, target_slope, differ_in_sign=True, buffers=buffers)
 
 
-def _mse(o: _Operands, work: Array, *spare: Array) -> None:
-    np.subtract(o.x, o.t, work)
-    np.multiply(work, work, work)
+def _product_of_difference(factors: Callable[..., Any], slope: Callable[..., None], buffers: int) -> _Kind:
+    """A loss of ``x - t`` that is a product."""
+
+    def value(o: _Operands, work: Array, *spare: Array) -> None:
+        first, second, share = factors(o, work, *spare)
+        np.multiply(first, second, work)
+        if share != 1:
+            np.multiply(work, share, work)
+
+    return _of_difference(value, slope, buffers)._replace(factors=factors)
 
 
-def _mse_slope(o: _Operands, work: Array, *spare: Array) -> None:
+def _mse_factors(o: _Operands, work: Array, *spare: Array) -> tuple[Array, Array, float]:
     np.subtract(o.x, o.t, work)
-    np.multiply(work, 2, work)
+    return work, work, 1.0
+
+
+def _half_mse_slope(o: _Operands, work: Array, *spare: Array) -> None:
+    np.subtract(o.x, o.t, work)
 
 
 def _l1(o: _Operands, work: Array, *spare: Array) -> None:
@@ -268,25 +291,23 @@ def _l1_slope(o: _Operands, work: Array, spare: Array, third: Array, mask: Array
     np.subtract(work, mask, work)
 
 
-def _huber(o: _Operands, work: Array, spare: Array, *more: Array) -> None:
-    """With ``m = min(|x - t|, delta)`` it is ``m * (|x - t| - m / 2)``."""
-    _l1(o, work)
-    np.minimum(work, o.parameter, out=spare)
-    np.multiply(spare, 0.5, more[0])
-    np.subtract(work, more[0], work)
-    np.multiply(work, spare, work)
+def _huber_factors(o: _Operands, work: Array, spare: Array, *more: Array) -> tuple[Array, Array, float]:
+    """With ``c`` for ``d = x - t`` held between ``-delta`` and ``delta`` it is ``c * (2 * d - c) / 2``."""
+    np.subtract(o.x, o.t, work)
+    work.clip(-o.parameter, o.parameter, spare)  # a third of the time of np.minimum with a number
+    np.multiply(work, 2, work)
+    np.subtract(work, spare, work)
+    return work, spare, 0.5
 
 
 def _huber_slope(o: _Operands, work: Array, *spare: Array) -> None:
     np.subtract(o.x, o.t, work)
-    np.maximum(work, -o.parameter, out=work)
-    np.minimum(work, o.parameter, out=work)
+    work.clip(-o.parameter, o.parameter, work)
 
 
-def _smooth_l1(o: _Operands, work: Array, *spare: Array) -> None:
-    _huber(o, work, *spare)
-    if o.parameter != 1:
-        np.divide(work, o.parameter, work)
+def _smooth_l1_factors(o: _Operands, work: Array, *spare: Array) -> tuple[Array, Array, float]:
+    first, second, half = _huber_factors(o, work, *spare)
+    return first, second, half / o.parameter
 
 
 def _smooth_l1_slope(o: _Operands, work: Array, *spare: Array) -> None:
@@ -308,16 +329,16 @@ def _bce(o: _Operands, work: Array, spare: Array, *more: Array) -> None:
 
 def _logarithms(o: _Operands, work: Array, spare: Array) -> None:
     np.log(o.x, work)
-    np.maximum(work, -100, out=work)
+    work.clip(-100, np.inf, work)
     np.negative(o.x, spare)
     np.log1p(spare, spare)
-    np.maximum(spare, -100, out=spare)
+    spare.clip(-100, np.inf, spare)
 
 
 def _bce_slope(o: _Operands, work: Array, spare: Array, *more: Array) -> None:
     np.subtract(1, o.x, spare)
     np.multiply(spare, o.x, spare)
-    np.maximum(spare, 1e-12, out=spare)
+    spare.clip(1e-12, np.inf, spare)
     np.subtract(o.x, o.t, work)
     np.divide(work, spare, work)
 
@@ -332,7 +353,7 @@ def _log_sigmoid(x: Array, out: Array, spare: Array) -> None:
     np.negative(spare, spare)
     np.exp(spare, spare)
     np.log1p(spare, spare)
-    np.minimum(x, 0, out=out)
+    x.clip(-np.inf, 0, out)
     np.subtract(out, spare, out)
 
 
@@ -353,7 +374,7 @@ def _bce_logits_slope(o: _Operands, work: Array, spare: Array, *more: Array) -> 
     np.negative(o.x, work)
     np.exp(work, work)
     np.add(work, 1, work)
-    np.reciprocal(work, work)
+    np.divide(1, work, work)  # twice as fast as np.reciprocal
     if o.positive is None:
         np.subtract(work, o.t, work)
         return
@@ -415,10 +436,10 @@ def _kl_div_target_slope(o: _Operands, work: Array, spare: Array, *more: Array) 
 
 
 _KINDS = {
-    "mse": _of_difference(_mse, _mse_slope, buffers=1),
-    "l1": _of_difference(_l1, _l1_slope),
-    "smooth_l1": _of_difference(_smooth_l1, _smooth_l1_slope),
-    "huber": _of_difference(_huber, _huber_slope),
+    "mse": _product_of_difference(_mse_factors, _half_mse_slope, buffers=1)._replace(steeper=2.0),
+    "l1": _of_difference(_l1, _l1_slope, buffers=4),
+    "smooth_l1": _product_of_difference(_smooth_l1_factors, _smooth_l1_slope, buffers=2),
+    "huber": _product_of_difference(_huber_factors, _huber_slope, buffers=2),
     "bce": _Kind(_bce, _bce_slope, _bce_target_slope),
     "bce_logits": _Kind(_bce_logits, _bce_logits_slope, _bce_logits_target_slope),
     "kl_div": _Kind(_kl_div, _kl_div_slope, _kl_div_target_slope),

@@ -8,6 +8,7 @@ array gets the beginning of what a longer one gets.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,35 @@ def counter_steps(size: int) -> int:
 def bit_stream(key: int, counter: int, start: int) -> np.random.Philox:
     """The stream of the tile that begins at element ``start``, a multiple of `DRAW_TILE`."""
     return np.random.Philox(key=key, counter=counter + start // DRAW_TILE * _STEPS_PER_TILE)
+
+
+# Streams that nobody draws from: to make one takes 16 us, to begin it anew 1 us.
+_idle: list[np.random.Philox] = []
+_WORD = (1 << 64) - 1
+
+
+def raw_words(key: int, counter: int, start: int, count: int) -> Array:
+    """The first numbers of a `bit_stream`, of 64 bits."""
+    position = counter + start // DRAW_TILE * _STEPS_PER_TILE
+    try:
+        stream = _idle.pop()
+    except IndexError:
+        stream = np.random.Philox(key=0)
+    state: Any = {  # tuples will do, in half of the time of arrays
+        "bit_generator": "Philox",
+        "state": {
+            "counter": tuple([position >> bits & _WORD for bits in (0, 64, 128, 192)]),
+            "key": (key & _WORD, key >> 64 & _WORD),
+        },
+        "buffer": (0, 0, 0, 0),
+        "buffer_pos": 4,  # behind its end: nothing has been drawn
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
+    stream.state = state
+    words: Array = stream.random_raw(count)
+    _idle.append(stream)
+    return words
 
 
 def uniform(out: Array, *, key: int, counter: int, low: float = 0.0, high: float = 1.0) -> None:

@@ -6,13 +6,14 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from ..executor import Array, blas_single_threaded, runs_alone, scratch
+from ..executor import Array, blas_single_threaded, scratch
 
 # A matrix times a column and a row takes NumPy about 25 ns a row and step more than its elements do. From so many rows
 # on that is longer than the calls for an outer product take; rows of more elements gain nothing.
 MANY_ROWS, SHORT_ROW = 400, 256
 _ALONE = 1 << 17  # elements of a product of two terms that BLAS computes on the calling thread
 _RUN, _LONG_RUN = 32, 64  # rows that BLAS adds one to the other: few enough to be exact, and of short rows to be alone
+LONGEST_ALONE = 288  # elements of a row of which BLAS adds a run on one thread by itself: `executor.runs_alone`
 _DIRECT = 256  # rows that are one run where BLAS adds them alone
 
 
@@ -42,7 +43,7 @@ def sum_of_weighted_rows(x: Array, weights: Array | None, out: Array) -> None:
     run = _RUN if short(columns) else _LONG_RUN
     if weights is None:
         ones = np.ones(max(run, min(rows, _DIRECT)), x.dtype)
-    if rows <= run or not columns or (rows <= _DIRECT and runs_alone(1, columns, rows)):
+    if rows <= run or not columns or (rows <= _DIRECT and rows * columns <= _RUN * LONGEST_ALONE):
         np.matmul(ones[:rows] if weights is None else weights, x, out)
         return
     even = rows - rows % run
@@ -57,12 +58,9 @@ def sum_of_weighted_rows(x: Array, weights: Array | None, out: Array) -> None:
 
 def short(columns: int) -> bool:
     """Whether BLAS adds a run of rows of that length on one thread by itself."""
-    return runs_alone(1, columns, _RUN)
+    return columns <= LONGEST_ALONE
 
 
 def one_thread_adds(columns: int) -> AbstractContextManager[None]:
     """A block of code in which `sum_of_weighted_rows` runs on one thread, outside of a job that sees to it."""
-    return _NOTHING if short(columns) else blas_single_threaded()
-
-
-_NOTHING = nullcontext()
+    return nullcontext() if short(columns) else blas_single_threaded()

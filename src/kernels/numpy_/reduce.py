@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..executor import Array, parallel_for, parallel_slices, scratch
-from .rows import combine, reduce_rows, sum_of_all, sum_of_columns
+from .rows import SUMMED, combine, reduce_rows, sum_of_all, sum_of_columns
 from .tiling import BOOL, FLOAT32, FLOAT64, DType, contiguous, copy_tiled, elementwise, rows_per_tile, tile_size
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
 _LEAST_CHUNK = 64
 _FEW_TERMS = 4  # so few are added one after another
 _SMALL = 2048  # elements: so few are reduced by one call, whatever the axes
+_RUN = 1024  # elements that are added on the lanes of the processor, where all elements are
 _TILES_TOGETHER = 4  # one step is short: see the note in tiling.py
 
 
@@ -190,6 +191,9 @@ def _reduce_middle(ufunc: np.ufunc, x: Array, out: Array) -> None:
     if chunks * widths * batches == 1:
         _reduce_block(ufunc, x, out)
         return
+    if ufunc is np.add and out.size == 1 and x.dtype == out.dtype and x.dtype in SUMMED:
+        _sum_flat(x.reshape(-1), out, chunk)
+        return
     partials = out[None] if chunks == 1 else scratch((chunks, outer, inner), out.dtype)
 
     def block(index: int) -> None:
@@ -205,6 +209,15 @@ def _reduce_middle(ufunc: np.ufunc, x: Array, out: Array) -> None:
             combine(partials, out)
         else:
             ufunc.reduce(partials, axis=0, out=out)
+
+
+def _sum_flat(x: Array, out: Array, tile: int) -> None:
+    """``out = x.sum()`` of floats of 32 or 64 bits: runs in their dtype, then in float64."""
+    runs = x[: x.size - x.size % _RUN].reshape(-1, _RUN)
+    sums = scratch((len(runs) + 1,), x.dtype)
+    parallel_slices(lambda where: np.einsum("ij->i", runs[where], out=sums[:-1][where]), len(runs), tile // _RUN)
+    sums[-1] = np.add.reduce(x[runs.size :])
+    out[...] = np.add.reduce(sums, dtype=FLOAT64)
 
 
 def _reduce_block(ufunc: np.ufunc, x: Array, out: Array) -> None:

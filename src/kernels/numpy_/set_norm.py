@@ -9,10 +9,12 @@ the other would go through all of memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from ..executor import Array, parallel_slices, scratch
-from .norm import rows_of_a_tile
+from .row_tiles import rows_of_a_tile
 from .rows import SUMMED, sum_of_line_products, sum_of_lines
 from .tiling import FLOAT64, TILE_BYTES, in_rows
 
@@ -84,30 +86,29 @@ def set_norm_backward(
     """
     outer, sets, members, inner = grad.shape
     share = -1 / (outer * members * inner)
-    factor = np.broadcast_to(rstd[:, None], total.shape)
-    if weight is not None:
-        factor = np.multiply(factor, weight, scratch(total.shape, grad.dtype))
+    if weight is None:
+        factor = np.broadcast_to(rstd[:, None], total.shape)
+    else:
+        factor = np.multiply(rstd[:, None], weight, scratch(total.shape, grad.dtype))
 
     def tile(where: slice, centred: Array, lines: Array, numbers: Array) -> None:
         g, r, f, sums, products = grad[:, where], rstd[where], factor[where], total[where], product[where]
-        centred, lines, (slope, shift) = centred[:, : len(r)], lines[:, : len(r)], numbers[:, : len(r)]
+        centred, lines, means = centred[:, : len(r)], lines[:, : len(r)], numbers[:, : len(r)]
+        slope, shift = means
         with in_rows(inner, g.size):
-            sum_of_lines(g, lines)
-            np.add.reduce(lines, axis=0, dtype=FLOAT64, out=sums)
+            _over_outer(sum_of_lines, [g], lines, sums)
             if x is None:
                 return
             np.subtract(x[:, where], mean[where][:, None, None], centred)
-            sum_of_line_products(g, centred, lines)
-            np.add.reduce(lines, axis=0, dtype=FLOAT64, out=products)
+            _over_outer(sum_of_line_products, [g, centred], lines, products)
             np.multiply(products, r[:, None], products)
             if grad_x is None:
                 return
             # With n = centred * rstd and h = grad * weight: grad_x = rstd * (h - mean(h) - n * mean(h * n)).
             np.vecdot(products, f, out=slope)
-            np.multiply(slope, r, slope)
-            np.multiply(slope, share, slope)
             np.vecdot(sums, f, out=shift)
-            np.multiply(shift, share, shift)
+            np.multiply(slope, r, slope)
+            np.multiply(means, share, means)
             np.multiply(centred, slope[:, None, None], centred)
             np.add(centred, shift[:, None, None], centred)
             part = grad_x[:, where]
@@ -117,6 +118,15 @@ def set_norm_backward(
     height, dtype = _height(grad), grad.dtype
     specs = [((outer, height, members, inner), dtype), ((outer, height, members), dtype), ((2, height), dtype)]
     parallel_slices(tile, sets, height, specs)
+
+
+def _over_outer(function: Callable[..., None], arrays: Sequence[Array], lines: Array, out: Array) -> None:
+    """``out`` = the sum over the first axis of the sums that a function takes of each line; ``lines`` is for these."""
+    if len(lines) == 1:
+        function(*arrays, out[None])
+        return
+    function(*arrays, lines)
+    np.add.reduce(lines, axis=0, dtype=FLOAT64, out=out)
 
 
 def _height(x: Array) -> int:

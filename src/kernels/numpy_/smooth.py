@@ -11,6 +11,7 @@ import numpy as np
 
 from ..executor import Array
 from .bits import SIGNED, replace_tile
+from .exponentials import exp_of_product, expm1_of_negative, expm1_scratch, log1p_of_positive, log1p_scratch
 from .tiling import BOOL, FLOAT32, map_tiles, map_tiles_in_out
 
 __all__ = [
@@ -39,14 +40,14 @@ _NEVER_INFINITE = 80.0  # its exponential is no infinity in float32
 def elu(x: Array, out: Array, *, alpha: float, scale: float, input_scale: float) -> None:
     """``out = scale * x`` where it is positive, else ``scale * alpha * (exp(input_scale * x) - 1)``."""
     if alpha == scale == input_scale == 1:
-        map_tiles_in_out(_elu_tile, [x, out])
+        map_tiles_in_out(_elu_tile, [x, out], expm1_scratch(x.dtype))
         return
 
-    def tile(x: Array, out: Array, s: Array) -> None:
+    def tile(x: Array, out: Array, s: Array, *work: Array) -> None:
         np.clip(x, -np.inf, 0, out=s)
         if input_scale != 1:
             np.multiply(s, input_scale, s)
-        np.expm1(s, s)
+        expm1_of_negative(s, s, *work)
         if alpha * scale != 1:
             np.multiply(s, alpha * scale, s)
         np.clip(x, 0, np.inf, out=out)
@@ -54,12 +55,12 @@ def elu(x: Array, out: Array, *, alpha: float, scale: float, input_scale: float)
             np.multiply(out, scale, out)
         np.add(out, s, out)
 
-    map_tiles(tile, [x, out], [x.dtype])
+    map_tiles(tile, [x, out], [x.dtype, *expm1_scratch(x.dtype)])
 
 
-def _elu_tile(x: Array, out: Array, s: Array) -> None:
+def _elu_tile(x: Array, out: Array, s: Array, *work: Array) -> None:
     np.clip(x, -np.inf, 0, out=s)
-    np.expm1(s, s)
+    expm1_of_negative(s, s, *work)
     np.maximum(x, s, out=out)  # the line is the curve's tangent
 
 
@@ -93,29 +94,28 @@ def _elu_backward_tile(grad: Array, y: Array, grad_x: Array, s: Array) -> None:
 def softplus(x: Array, out: Array, *, beta: float, threshold: float) -> None:
     """``out = log(1 + exp(beta * x)) / beta``, and ``x`` itself where ``beta * x > threshold``."""
     if beta == 1 and _is_straight(x, threshold):
-        map_tiles_in_out(_softplus_tile, [x, out])
+        map_tiles_in_out(_softplus_tile, [x, out], log1p_scratch(x.dtype))
         return
 
-    def tile(x: Array, out: Array, s: Array, t: Array, straight: Array) -> None:
+    def tile(x: Array, out: Array, s: Array, t: Array, straight: Array, *work: Array) -> None:
         np.multiply(x, beta, t)
         np.greater(t, threshold, straight)
         np.absolute(t, s)
-        np.negative(s, s)
-        np.exp(s, s)
-        np.log1p(s, s)
+        exp_of_product(s, -1.0, s)
+        log1p_of_positive(s, s, *work)
         np.clip(t, 0, np.inf, out=t)
         np.add(s, t, s)
         np.multiply(s, 1 / beta, s)
         np.copyto(s, x, where=straight)
         np.copyto(out, s)
 
-    map_tiles(tile, [x, out], [x.dtype, x.dtype, BOOL])
+    map_tiles(tile, [x, out], [x.dtype, x.dtype, BOOL, *log1p_scratch(x.dtype)])
 
 
-def _softplus_tile(x: Array, out: Array, s: Array) -> None:
+def _softplus_tile(x: Array, out: Array, s: Array, *work: Array) -> None:
     np.clip(x, -np.inf, _NEVER_INFINITE, out=s)
-    np.exp(s, s)
-    np.log1p(s, s)
+    exp_of_product(s, 1.0, s)
+    log1p_of_positive(s, s, *work)
     np.maximum(x, s, out=out)
 
 
@@ -129,11 +129,11 @@ def softplus_backward(grad: Array, x: Array, grad_x: Array, *, beta: float, thre
     exact = _is_straight(x, threshold)
 
     def tile(grad: Array, x: Array, grad_x: Array, s: Array, *straight: Array) -> None:
-        np.multiply(x, -beta, s)
         if not exact:
+            np.multiply(x, -beta, s)
             np.less(s, -threshold, *straight)
         with np.errstate(over="ignore"):
-            np.exp(s, s)
+            exp_of_product(x, -beta, s)
         np.add(s, 1, s)
         if not exact:
             np.copyto(s, 1, where=straight[0])
@@ -144,25 +144,24 @@ def softplus_backward(grad: Array, x: Array, grad_x: Array, *, beta: float, thre
 
 def log_sigmoid(x: Array, out: Array) -> None:
     """``out = log(sigmoid(x)) = -log(1 + exp(-x))``."""
-    map_tiles(_log_sigmoid_tile, [x, out], [x.dtype])
+    map_tiles(_log_sigmoid_tile, [x, out], [x.dtype, *log1p_scratch(x.dtype)])
 
 
-def _log_sigmoid_tile(x: Array, out: Array, s: Array) -> None:
+def _log_sigmoid_tile(x: Array, out: Array, s: Array, *work: Array) -> None:
     np.absolute(x, s)
-    np.negative(s, s)
-    np.exp(s, s)
-    np.log1p(s, s)
+    exp_of_product(s, -1.0, s)
+    log1p_of_positive(s, s, *work)
     np.clip(x, -np.inf, 0, out=out)
     np.subtract(out, s, out)
 
 
 def log_sigmoid_backward(grad: Array, y: Array, grad_x: Array) -> None:
     """``grad_x = grad * (1 - exp(y))`` with the forward's result ``y``."""
-    map_tiles_in_out(_log_sigmoid_backward_tile, [grad, y, grad_x])
+    map_tiles_in_out(_log_sigmoid_backward_tile, [grad, y, grad_x], expm1_scratch(y.dtype))
 
 
-def _log_sigmoid_backward_tile(grad: Array, y: Array, grad_x: Array, s: Array) -> None:
-    np.expm1(y, s)
+def _log_sigmoid_backward_tile(grad: Array, y: Array, grad_x: Array, s: Array, *work: Array) -> None:
+    expm1_of_negative(y, s, *work)
     np.negative(s, s)
     np.multiply(s, grad, grad_x)
 

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ... import memory
-from ..executor import Array, get_num_threads, parallel_for, parallel_slices, scratch, scratch_set
+from ..executor import UNCOUNTED_BYTES, Array, get_num_threads, parallel_for, parallel_slices, scratch, scratch_set
 
 DType: TypeAlias = np.dtype[Any]
 
@@ -35,7 +35,7 @@ FLOAT32: DType = np.dtype(np.float32)
 FLOAT64: DType = np.dtype(np.float64)
 
 
-_BUFFER, _SMALLEST_BUFFER, _LONG_ROW = 8192, 16, 256  # elements
+_BUFFER, _SMALLEST_BUFFER, _LONG_ROW = 8192, 16, 512  # elements
 
 
 class unbuffered(np.errstate):  # noqa: N801  # a context manager, called like a function
@@ -109,13 +109,22 @@ def copy_tiled(x: Any, out: Array) -> None:
             np.copyto(out, x, casting="unsafe")
         return
     if np.ndim(x) == 0:  # a quarter of the time that it takes as an array
-        map_tiles(lambda part: np.copyto(part, x, casting="unsafe"), [out])
+        _fill(x, out)
         return
     spread = np.broadcast_to(x, out.shape)
     if _is_transposed(spread, out):
         _copy_transposed(spread, out)
     else:
-        map_tiles(_copy_tile, [spread, out])
+        map_tiles(_copy_tile, [spread, out], one_step=True)
+
+
+def _fill(x: Any, out: Array) -> None:
+    """Copy a number: one step over the elements, which is short in tiles of the usual size."""
+    if not out.flags.c_contiguous:
+        map_tiles(lambda part: np.copyto(part, x, casting="unsafe"), [out])
+        return
+    flat, step = out.reshape(-1), tile_size(out.size, out.dtype, largest=4 * TILE_BYTES)
+    parallel_slices(lambda where: np.copyto(flat[where], x, casting="unsafe"), flat.size, step)
 
 
 def _copy_columns(x: Array, out: Array) -> None:
@@ -177,13 +186,17 @@ def unit_rows(x: Array) -> Array:
     return contiguous(x)
 
 
-def map_tiles(body: Callable[..., Any], arrays: Sequence[Array], scratch_dtypes: Sequence[DType] = ()) -> None:
+def map_tiles(
+    body: Callable[..., Any], arrays: Sequence[Array], scratch_dtypes: Sequence[DType] = (), *, one_step: bool = False
+) -> None:
     """Call ``body(*tiles of arrays, *scratch tiles)`` for each tile of arrays of one shape.
 
     Args:
         body: works element by element, so that tiles are independent.
         arrays: of the same shape; strides do not matter, contiguous ones are fastest. The last one is written.
         scratch_dtypes: a scratch tile of each of these is handed on.
+        one_step: whether ``body`` goes over its tiles once, by `elementwise` or a copy: what lies in rows is cut into
+            larger tiles then, for nothing is read again.
     """
     out = arrays[-1]
     size, shape = out.size, out.shape
@@ -197,10 +210,13 @@ def map_tiles(body: Callable[..., Any], arrays: Sequence[Array], scratch_dtypes:
             plain = plain and array.flags.c_contiguous
         for dtype in scratch_dtypes:
             together += dtype.itemsize
-        tile = tile_size(size, out.dtype, together=together)
+        if one_step and not plain:
+            tile = tile_size(size, out.dtype, largest=2 * TILE_BYTES)
+        else:
+            tile = tile_size(size, out.dtype, together=together)
     if size <= tile:
         work = scratch_set([(shape, dtype) for dtype in scratch_dtypes]) if scratch_dtypes else ()
-        if plain:
+        if plain or one_step:
             body(*arrays, *work)
         else:
             with _rows_as_they_lie(shape, arrays, scratch_dtypes):
@@ -209,7 +225,7 @@ def map_tiles(body: Callable[..., Any], arrays: Sequence[Array], scratch_dtypes:
     specs = [((tile,), dtype) for dtype in scratch_dtypes]
     alone = out.nbytes <= TILE_BYTES
     if not plain:
-        _map_blocks(body, arrays, specs, tile, alone)
+        _map_blocks(body, arrays, specs, tile, alone, one_step)
         return
     flat = [array.reshape(-1) for array in arrays]
 
@@ -226,6 +242,9 @@ def map_tiles_in_out(body: Callable[..., Any], arrays: Sequence[Array], scratch_
     It is the output itself where none of the inputs lies there: the cache has room for an array more.
     """
     *inputs, out = arrays
+    if 0 < out.nbytes < UNCOUNTED_BYTES:
+        body(*arrays, *[np.empty(out.shape, dtype) for dtype in (out.dtype, *scratch_dtypes)])
+        return
     if not out.flags.c_contiguous or any(np.may_share_memory(out, x) for x in inputs):
         map_tiles(body, arrays, [out.dtype, *scratch_dtypes])
         return
@@ -239,6 +258,7 @@ def _map_blocks(
     specs: Sequence[tuple[tuple[int, ...], DType]],
     tile: int,
     alone: bool,
+    one_step: bool,
 ) -> None:
     """`map_tiles` for any strides: a block is a run along one axis, with all of the axes after it."""
     shape = arrays[-1].shape
@@ -256,7 +276,7 @@ def _map_blocks(
         where: tuple[Any, ...] = (*np.unravel_index(before, leading), slice(run * step, (run + 1) * step))
         views = [array[where] for array in arrays]
         count, part = views[-1].size, views[-1].shape
-        with _rows_as_they_lie(part, arrays, dtypes):
+        with _AS_IT_IS if one_step else _rows_as_they_lie(part, arrays, dtypes):
             body(*views, *[buffer[:count].reshape(part) for buffer in buffers])
 
     parallel_for(block, math.prod(leading) * runs, specs, alone=alone)
