@@ -35,7 +35,9 @@ FLOAT32: DType = np.dtype(np.float32)
 FLOAT64: DType = np.dtype(np.float64)
 
 
-_BUFFER, _SMALLEST_BUFFER, _LONG_ROW = 8192, 16, 512  # elements
+# Elements. From rows of _LONG_ROW on the buffer costs time if one row or column goes with all, from _STRIDED_ROW on if
+# rows lie apart.
+_BUFFER, _SMALLEST_BUFFER, _STRIDED_ROW, _LONG_ROW = 8192, 16, 256, 384
 
 
 class unbuffered(np.errstate):  # noqa: N801  # a context manager, called like a function
@@ -57,15 +59,19 @@ _AS_IT_IS = nullcontext()
 def elementwise(ufunc: np.ufunc, *arrays: Any) -> None:
     """Call a cheap ufunc on arrays and numbers, the output last, without NumPy's buffer where that only costs."""
     out = arrays[-1]
-    if out.ndim > 1 and _LONG_ROW <= out.shape[-1] <= _BUFFER // 2 and out.size >= _BUFFER:
-        strided = False
+    if out.ndim > 1 and _STRIDED_ROW <= out.shape[-1] <= _BUFFER // 2 and out.size >= _BUFFER:
+        apart = spread = False
         for array in arrays:
             if isinstance(array, np.ndarray) and array.ndim:
                 if array.dtype != out.dtype and out.dtype != BOOL:
                     break  # to be cast: that takes a buffer
-                strided = strided or not array.flags.c_contiguous or array.shape != out.shape
+                if array.shape != out.shape:
+                    spread = True
+                elif not array.flags.c_contiguous:
+                    apart = apart or 0 not in array.strides
+                    spread = True
         else:
-            if strided:
+            if apart or (spread and out.shape[-1] >= _LONG_ROW):
                 with unbuffered():
                     ufunc(*arrays[:-1], out=out)
                 return
