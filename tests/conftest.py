@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+
+import pytest
 
 from stowgrad.profiler import pytest_plugin
 
@@ -18,3 +21,12 @@ def pytest_collection_finish():
     """Twenty thousand collected tests are not looked at again each time that a test has garbage collected."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """No cyclic garbage collection, after one that takes what earlier tests left: what is freed is freed by counts."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()

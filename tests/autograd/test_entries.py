@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import inspect
 import pickle
 import traceback
@@ -64,14 +63,6 @@ def holders(error):
         for name, value in frame.f_locals.items()
         if holds_a_tensor(value)
     ]
-
-
-@pytest.fixture
-def no_collector():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 # -- calls that fail, with temporary tensors ---------------------------------------------------------------------------

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 
 import stowgrad
 from stowgrad.autograd import gradcheck, gradgradcheck
 from stowgrad.autograd.graph import allow_mutation_on_saved_tensors
 from stowgrad.checkpoint import checkpoint
 from stowgrad.memory import memory_allocated
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def _turned(x: Any) -> Any:

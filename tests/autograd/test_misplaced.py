@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,14 +33,6 @@ def test_what_is_no_tensor_is_named(call: Any, message: str):
     with pytest.raises(TypeError, match=message) as caught:
         call()
     assert caught.value.__context__ is None
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def test_the_error_keeps_no_tensors(no_collector: None):  # spec P10

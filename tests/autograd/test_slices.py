@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
 
 import stowgrad
 from stowgrad import memory
-
-
-@pytest.fixture
-def no_collector():
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def peak_of_backward(loss) -> int:

@@ -179,7 +179,7 @@ def _failing(x: Any) -> Any:
     return y
 
 
-def test_an_exception_in_the_first_run_passes_through_and_leaves_nothing(gc_off: None):  # case F5, spec 9.4
+def test_an_exception_in_the_first_run_passes_through_and_leaves_nothing(no_collector: None):  # case F5, spec 9.4
     x = leaf()
     before, state = memory_allocated(), surroundings()
     with pytest.raises(ValueError, match="no"):
@@ -192,7 +192,7 @@ def test_an_exception_in_the_first_run_passes_through_and_leaves_nothing(gc_off:
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()], ids=["ValueError", "KeyboardInterrupt"])
-def test_an_exception_in_the_second_run_passes_through_and_leaves_nothing(gc_off: None, error: BaseException):
+def test_an_exception_in_the_second_run_passes_through_and_leaves_nothing(no_collector: None, error: BaseException):
     def second(x: Any) -> Any:
         y = x.exp().sin()
         if y is not None:
@@ -215,7 +215,7 @@ def test_an_exception_in_the_second_run_passes_through_and_leaves_nothing(gc_off
     assert x.grad.tolist() == plain.grad.tolist()
 
 
-def test_a_mismatch_leaves_nothing(gc_off: None):
+def test_a_mismatch_leaves_nothing(no_collector: None):
     x = leaf()
     y = checkpoint(Changing(lambda t: t.exp().sin().exp(), lambda t: t.exp().exp()), x).sum()
     before, state = memory_allocated(), surroundings()
@@ -262,7 +262,7 @@ def test_the_early_end_goes_on_where_everything_is_caught():  # spec 9.15, P13
     assert x.grad.tolist() == plain.grad.tolist()
 
 
-def test_a_kept_error_keeps_nothing_in_frames_of_the_library(gc_off: None):  # spec P10
+def test_a_kept_error_keeps_nothing_in_frames_of_the_library(no_collector: None):  # spec P10
     x = leaf()
     y = checkpoint(Changing(lambda t: t.exp().sin().exp(), lambda t: t.exp().exp()), x * 1.0).sum()
     before = memory_allocated()

@@ -17,7 +17,7 @@ from stowgrad.saved_tensors import Compress
 N = 32_768
 UNIT = N * 8  # bytes of one activation
 
-pytestmark = pytest.mark.usefixtures("gc_off")
+pytestmark = pytest.mark.usefixtures("no_collector")
 
 
 def leaf(device: str = "cpu") -> Any:

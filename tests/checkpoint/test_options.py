@@ -245,7 +245,7 @@ def test_passes_of_a_group_share_one_recomputation():  # spec 9.24, case F15
     np.testing.assert_allclose(x.grad.numpy(), np.exp(VALUES) * np.cos(np.exp(VALUES)))
 
 
-def test_a_group_leaves_nothing(gc_off: None):  # spec 9.24
+def test_a_group_leaves_nothing(no_collector: None):  # spec 9.24
     x = leaf()
     y = checkpoint(lambda t: t.exp().sin(), x)
     y.sum().backward(retain_graph=True)

@@ -162,7 +162,7 @@ def test_a_forward_of_the_users_own_comes_back():
     assert model.head.forward is forward
 
 
-def test_a_model_that_is_checkpointed_is_freed_without_the_collector(gc_off: None):
+def test_a_model_that_is_checkpointed_is_freed_without_the_collector(no_collector: None):
     model = Model([])
     reference = weakref.ref(model.blocks[0])
     checkpointed = checkpoint_modules(model, types=Block)

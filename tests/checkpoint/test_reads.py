@@ -194,7 +194,7 @@ def test_a_cached_constant_may_be_made_again():
     assert x.grad.tolist() == plain.grad.tolist()
 
 
-def test_memory_that_is_read_from_outside_is_not_held_longer_than_the_graph(gc_off: None):
+def test_memory_that_is_read_from_outside_is_not_held_longer_than_the_graph(no_collector: None):
     from stowgrad.memory import memory_allocated
 
     module, x = Scaled(), leaf()

@@ -117,7 +117,9 @@ KEPT = {  # units of one value on the device, and in host memory
 
 
 @pytest.mark.parametrize("decision", KEPT)
-def test_every_decision_is_honoured(decision: Any, gc_off: None):  # spec 9.32 turned by P15: in PyTorch only SAVE is
+def test_every_decision_is_honoured(
+    decision: Any, no_collector: None
+):  # spec 9.32 turned by P15: in PyTorch only SAVE is
     x = stowgrad.tensor(VALUES, device="sim:0", requires_grad=True)
     device, host = memory_allocated("sim:0"), memory_allocated("cpu")
     policy = lambda ctx, op, *inputs: decision if op == "exp" else False  # noqa: E731
@@ -136,7 +138,7 @@ def test_every_decision_is_honoured(decision: Any, gc_off: None):  # spec 9.32 t
 
 
 @pytest.mark.parametrize("decision", [CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, True])
-def test_saving_keeps_the_bytes(decision: Any, gc_off: None):
+def test_saving_keeps_the_bytes(decision: Any, no_collector: None):
     x = leaf()
     before = memory_allocated()
     y = checkpoint(
@@ -148,7 +150,7 @@ def test_saving_keeps_the_bytes(decision: Any, gc_off: None):
     assert memory_allocated() - before == VALUES.nbytes  # x.grad
 
 
-def test_results_that_the_second_run_does_not_reach_are_not_kept(gc_off: None):
+def test_results_that_the_second_run_does_not_reach_are_not_kept(no_collector: None):
     x, w = leaf(), leaf(VALUES.T.copy())
     before = memory_allocated()
     y = checkpoint(lambda t, v: ((t @ v).tanh() @ v).sum(), x, w, context_fn=keeping(keep_matrix_products))
@@ -182,7 +184,7 @@ def test_a_policy_may_compute_with_the_inputs():
     assert "exp" in computed(y.backward)  # the mean of x is below 0
 
 
-def test_nothing_is_kept_by_default(gc_off: None):
+def test_nothing_is_kept_by_default(no_collector: None):
     x = leaf()
     before = memory_allocated()
     y = checkpoint(lambda t: t.exp().sin().sum(), x, context_fn=keeping(lambda ctx, op, *inputs: False))
@@ -199,7 +201,7 @@ def test_several_passes_read_what_is_kept():  # spec 9.33, P15: PyTorch's second
     np.testing.assert_array_equal(x.grad.numpy(), 2 * once)
 
 
-def test_what_is_kept_goes_through_the_policies_outside(gc_off: None):  # spec 9.33, P15
+def test_what_is_kept_goes_through_the_policies_outside(no_collector: None):  # spec 9.33, P15
     x = leaf(np.ones((256, 256)))
     with Cast("bfloat16") as policy:
         y = checkpoint(lambda t: t.exp().sin().sum(), x * 1.0, context_fn=keeping(["exp"]))
@@ -208,7 +210,7 @@ def test_what_is_kept_goes_through_the_policies_outside(gc_off: None):  # spec 9
     np.testing.assert_allclose(x.grad.numpy(), np.cos(np.e) * np.e, rtol=2.0**-6)
 
 
-def test_what_is_kept_may_lie_on_disk(tmp_path: Any, gc_off: None):
+def test_what_is_kept_may_lie_on_disk(tmp_path: Any, no_collector: None):
     x = leaf(np.ones((256, 256)))
     before = memory_allocated()
     with save_on_disk(tmp_path) as policy:
@@ -254,7 +256,7 @@ def test_second_derivatives():
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
-def test_values_are_kept_by_name(gc_off: None):
+def test_values_are_kept_by_name(no_collector: None):
     def region(t: Any) -> Any:
         h = checkpoint_name(t.exp(), "hidden")
         return h.exp().sin().sum()

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 
 import pytest
 
 import stowgrad
-
-
-@pytest.fixture
-def gc_off() -> Iterator[None]:
-    """No cyclic garbage collection, after one that takes what earlier tests left."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def measured_step(training: Training) -> int:
 
 
 @pytest.mark.parametrize("name", ["plain", "disk", "checkpointed"])
-def test_a_step_runs_under_its_peak_and_not_under_less(name: str, tmp_path: Path, gc_off: None):
+def test_a_step_runs_under_its_peak_and_not_under_less(name: str, tmp_path: Path, no_collector: None):
     training = Training(MODES[name], tmp_path, SIZES)
     training.step()
     peak = measured_step(training)
@@ -76,7 +76,7 @@ def test_a_step_runs_under_its_peak_and_not_under_less(name: str, tmp_path: Path
     assert [other.step() for _ in range(4)][-1] == loss
 
 
-def test_following_the_error_leads_to_a_limit_that_works(tmp_path: Path, gc_off: None):
+def test_following_the_error_leads_to_a_limit_that_works(tmp_path: Path, no_collector: None):
     training = Training(MODES["plain"], tmp_path, SIZES)
     training.step()
     training.optimizer.zero_grad()
@@ -95,7 +95,7 @@ def test_following_the_error_leads_to_a_limit_that_works(tmp_path: Path, gc_off:
     training.step()
 
 
-def test_a_checkpointed_step_runs_where_a_plain_one_does_not(tmp_path: Path, gc_off: None):
+def test_a_checkpointed_step_runs_where_a_plain_one_does_not(tmp_path: Path, no_collector: None):
     sizes = Sizes(layers=8, width=64, heads=2, batch=4, context=64, vocabulary=64)
     peaks = {}
     for name in ("plain", "checkpointed, disk"):

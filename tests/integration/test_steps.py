@@ -114,7 +114,7 @@ def test_lossy_modes_start_with_the_loss_of_plain_and_learn(name: str, plain: An
 
 
 @pytest.mark.parametrize("name", MODES)
-def test_memory_is_the_same_after_every_step(name: str, tmp_path: Path, gc_off: None, one_thread: None):
+def test_memory_is_the_same_after_every_step(name: str, tmp_path: Path, no_collector: None, one_thread: None):
     mode = MODES[name]
     training = Training(mode, tmp_path)
     training.step()  # makes gradients and optimizer states
@@ -132,7 +132,7 @@ def test_memory_is_the_same_after_every_step(name: str, tmp_path: Path, gc_off: 
 
 
 @pytest.mark.parametrize("name", MODES)
-def test_a_graph_that_is_dropped_frees_what_it_saved(name: str, tmp_path: Path, gc_off: None, one_thread: None):
+def test_a_graph_that_is_dropped_frees_what_it_saved(name: str, tmp_path: Path, no_collector: None, one_thread: None):
     mode = MODES[name]
     training = Training(mode, tmp_path)
     before = memory_of(training)
@@ -188,7 +188,7 @@ def _failing_step(training: Training, where: str) -> None:
 @pytest.mark.parametrize("where", ["forward", "backward"])
 @pytest.mark.parametrize("name", MODES)
 def test_an_exception_leaves_nothing_and_the_next_step_is_right(
-    name: str, where: str, tmp_path: Path, gc_off: None, one_thread: None
+    name: str, where: str, tmp_path: Path, no_collector: None, one_thread: None
 ):
     mode = MODES[name]
     training = Training(mode, tmp_path)
@@ -208,7 +208,7 @@ def test_an_exception_leaves_nothing_and_the_next_step_is_right(
     assert loss.item() == training.forward().item()
 
 
-def test_a_chain_of_a_hundred_thousand_nodes(gc_off: None, one_thread: None):
+def test_a_chain_of_a_hundred_thousand_nodes(no_collector: None, one_thread: None):
     before = memory_allocated()
     x = stowgrad.tensor([0.5, 1.0], requires_grad=True)
     y = x

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,14 +24,6 @@ CUDA = Device("cuda:0")
 def cupy() -> Iterator[Any]:
     with fake_cupy.installed() as double:
         yield double
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def test_a_block_comes_back_when_the_last_view_dies(cupy: Any, no_collector: None) -> None:
