@@ -117,9 +117,7 @@ KEPT = {  # units of one value on the device, and in host memory
 
 
 @pytest.mark.parametrize("decision", KEPT)
-def test_every_decision_is_honoured(
-    decision: Any, no_collector: None
-):  # spec 9.32 turned by P15: in PyTorch only SAVE is
+def test_every_decision_is_honoured(decision: Any, no_collector: None):  # spec 9.32 (PyTorch: only SAVE), turned by P15
     x = stowgrad.tensor(VALUES, device="sim:0", requires_grad=True)
     device, host = memory_allocated("sim:0"), memory_allocated("cpu")
     policy = lambda ctx, op, *inputs: decision if op == "exp" else False  # noqa: E731
