@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType, TracebackType
 from typing import Any
@@ -29,6 +30,7 @@ def no_tensor_was_given(
     asked = error.name or ""
     if not hasattr(Variable._tensor_class, asked) or not _raised_in_the_package(error.__traceback__):
         return None
+    # Many first arguments and private attributes have no annotation, but are a tensor and a tensor's.
     for number, (name, value) in enumerate(_by_name(function.__code__, values, named)):
         if name == "self" or not (asked[0] == "_" or number == 0 or _is_meant_for_tensors(function, name)):
             continue
@@ -44,14 +46,18 @@ def no_tensor_was_given(
 def _raised_in_the_package(traceback: TracebackType | None) -> bool:
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    return traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(PACKAGE)
+    if traceback is None:
+        return False
+    code = traceback.tb_frame.f_code  # a module's own `__getattr__` raises for what its user forgot
+    return code.co_filename.startswith(PACKAGE) and code.co_name != "__getattr__"
 
 
 def _by_name(code: CodeType, values: tuple[Any, ...], named: Mapping[str, Any] | None) -> Iterator[tuple[str, Any]]:
     """The arguments with the names of their parameters; each in ``*args`` has that name."""
     count = len(values) if named is None else code.co_argcount
     yield from zip(code.co_varnames[:count], values)
-    yield from ((code.co_varnames[count + code.co_kwonlyargcount], value) for value in values[count:])
+    if code.co_flags & inspect.CO_VARARGS:
+        yield from ((code.co_varnames[count + code.co_kwonlyargcount], value) for value in values[count:])
     yield from (named or {}).items()
 
 

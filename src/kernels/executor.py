@@ -36,6 +36,7 @@ ScratchSpec: TypeAlias = tuple[tuple[int, ...], np.dtype[Any]]
 _ALIGNMENT = 64
 # The most multiplications of a product that OpenBLAS runs on one thread by itself, and of a matrix with a vector.
 _ALONE, _VECTOR_ALONE = 1 << 18, 9216
+_COMPLEX_ALONE, _COMPLEX_VECTOR_ALONE = 1 << 15, 4095
 _BYTE = np.dtype(np.uint8)
 UNCOUNTED_BYTES = 2048  # the size below which results may come from NumPy too (architecture, law 1)
 
@@ -274,8 +275,10 @@ def tile_threads(count: int) -> Iterator[None]:
         _num_threads = before
 
 
-def runs_alone(*sizes: int) -> bool:
+def runs_alone(*sizes: int, dtype: np.dtype[Any] | None = None) -> bool:
     """Whether BLAS computes a product of matrices of these sizes (rows, columns, terms) on one thread by itself."""
+    if dtype is not None and dtype.kind == "c":
+        return prod(sizes) <= (_COMPLEX_VECTOR_ALONE if min(sizes) == 1 else _COMPLEX_ALONE)
     return prod(sizes) <= (_VECTOR_ALONE if min(sizes) == 1 else _ALONE)
 
 

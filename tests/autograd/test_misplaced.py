@@ -62,3 +62,21 @@ def test_a_missing_attribute_of_a_tensor_is_left_alone():
 
     with pytest.raises(AttributeError, match="no_such_thing"):
         Asks()(stowgrad.ones(1))
+
+
+class Forgetful(nn.Module):
+    @stowgrad.no_grad()
+    def forward(self, x):
+        return x * self.norm  # which a tensor has
+
+
+def test_an_attribute_that_a_module_lacks_is_left_alone():
+    with pytest.raises(AttributeError, match="'Forgetful' object has no attribute 'norm'"):
+        Forgetful()(stowgrad.ones(1))
+
+
+def test_a_forward_of_the_instance_may_take_more():
+    module = nn.Identity()
+    module.forward = lambda x, y: x * module.norm
+    with pytest.raises(AttributeError, match="'Identity' object has no attribute 'norm'"):
+        module(stowgrad.ones(1), stowgrad.ones(1))

@@ -268,3 +268,17 @@ def test_scratch_is_bounded(groups: int, stride: int, axes: int, rng: np.random.
     with pool.peak_scope() as scope:
         run(shape, x, w, y)
     assert scope.peak_bytes - scope.begin_bytes < 4 * x.nbytes  # the columns of a whole call take nine times as much
+
+
+def test_small_complex_convolutions_are_the_same_on_any_threads(
+    rng: np.random.Generator, same_on_threads: Callable[[Callable[[], Any]], Any]
+) -> None:
+    x = (rng.standard_normal((1, 96, 80)) + 1j).astype("complex64")
+    w = (rng.standard_normal((1, 96, 1)) + 1j).astype("complex64")
+
+    def run() -> Array:
+        out = np.empty((1, 1, 80), x.dtype)
+        kernels.convolution(x, w, None, out, stride=(1,), padding=(0,), dilation=(1,), groups=1)
+        return out
+
+    np.testing.assert_allclose(same_on_threads(run), np.einsum("ncp,ocq->nop", x, w), rtol=1e-5)

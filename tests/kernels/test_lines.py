@@ -335,3 +335,12 @@ def test_distances(batch: tuple[int, ...], rows: int, columns: int, width: int, 
     else:
         slopes = np.sign(away) * np.abs(away) ** (p - 1) * expected[..., None] ** (1 - p)
     np.testing.assert_allclose(by_x, (grad[..., None] * slopes).sum(-2), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "dtype"), [((600, 300, 1), 2, "f4"), ((256, 1, 600), 1, "f4"), ((2, 140000), 0, "f2")]
+)
+def test_running_sums_of_many_short_lines(shape: tuple[int, ...], axis: int, dtype: str) -> None:
+    out = np.full(shape, np.nan, dtype)
+    kernels.cumsum(np.ones(shape, dtype), out, axis=axis)
+    np.testing.assert_array_equal(out, np.cumsum(np.ones(shape), axis))

@@ -182,3 +182,14 @@ def test_rms_norm_backward_in_place(which: str, weighted: bool, rng: np.random.G
     expected = rstd[:, None] * (g - n * (g * n).mean(1, keepdims=True))
     kernels.rms_norm_backward(arrays["grad"], arrays["x"], w if weighted else None, rstd, arrays[which], None)
     close(arrays[which], expected, 1e-13)
+
+
+@pytest.mark.parametrize(("scale", "weight"), [(1e-12, 1e35), (1e17, 1e-25), (1.0, 1e-35)])
+def test_rows_of_any_size_by_weights_of_any_size(scale: float, weight: float, rng: np.random.Generator) -> None:
+    x = (rng.standard_normal((1000, 64)) * scale).astype(np.float32)
+    weights = np.full(64, weight, np.float32)
+    out, rstd = np.empty_like(x), np.empty(1000, np.float32)
+    kernels.rms_norm(x, weights, out, rstd, eps=1e-30)
+    wide = x.astype(float)
+    expected = wide / np.sqrt((wide * wide).mean(1, keepdims=True) + 1e-30) * weights.astype(float)
+    np.testing.assert_allclose(out, expected, rtol=1e-5)

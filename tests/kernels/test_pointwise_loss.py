@@ -164,3 +164,11 @@ def test_a_reduced_loss_needs_no_memory_of_the_inputs_size() -> None:
         kernels.pointwise_loss(x, t, None, None, out, kind="smooth_l1", parameter=1.0)
         kernels.pointwise_loss(x.T, t.T, None, None, out, kind="bce_logits")
     assert scope.peak_bytes - scope.begin_bytes < x.nbytes * 2 / 3
+
+
+@pytest.mark.parametrize("kind", ["huber", "smooth_l1"])
+@pytest.mark.parametrize("count", [3, 300000])
+def test_the_largest_differences_have_finite_losses(kind: str, count: int) -> None:
+    x, out = np.full(count, 3e38, np.float32), np.empty(count, np.float32)
+    kernels.pointwise_loss(x, np.zeros_like(x), None, None, out, kind=kind, parameter=1.0, reduction="none")
+    np.testing.assert_array_equal(out, x)

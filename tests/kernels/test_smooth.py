@@ -162,3 +162,28 @@ def test_a_gate_gives_the_gradients_that_are_asked_for(rng: Rng) -> None:
     kernels.gated_backward(grad, x, gate, alone[0], None, activation="silu")
     kernels.gated_backward(grad, x, None, None, alone[1], activation="silu")
     np.testing.assert_array_equal(whole, alone)
+
+
+@pytest.mark.parametrize("count", [2, 300000])
+def test_the_largest_numbers_overflow_silently(count: int) -> None:
+    x = np.resize(np.array([3e38, -3e38], np.float32), count)
+    out = np.empty_like(x)
+    with np.errstate(over="raise"):
+        kernels.softplus(x, out, beta=1.0, threshold=20.0)
+        np.testing.assert_array_equal(out, np.maximum(x, 0))
+        kernels.log_sigmoid(x, out)
+        np.testing.assert_array_equal(out, np.minimum(x, 0))
+        kernels.erf_backward(np.ones_like(x), x / np.float32(1e19), out)
+        np.testing.assert_array_equal(out, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [4, 300000])
+def test_gelu_far_out(count: int, dtype: str) -> None:
+    x = np.resize(np.array([np.inf, 1e15, -1e15, 30.0], dtype), count)
+    out, slope = np.empty_like(x), np.empty_like(x)
+    for approximate in ("none", "tanh"):
+        kernels.gelu(x, out, approximate=approximate)
+        np.testing.assert_array_equal(out, np.where(x > 0, x, 0))
+        kernels.gelu_backward(np.ones_like(x[1:]), x[1:], slope[1:], approximate=approximate)
+        np.testing.assert_array_equal(slope[1:4], [1, 0, 1])

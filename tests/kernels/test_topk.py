@@ -123,3 +123,18 @@ def test_elements_are_put_back_into_zeros(shape: tuple[int, ...], axis: int, cou
     kernels.put_along(values, indices.astype(np.uint32), out, axis=axis)
     np.put_along_axis(expected, indices, values, axis)
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("length", [20, 700])
+def test_nan_is_the_largest_of_bfloat16_too(length: int, rng: np.random.Generator) -> None:
+    x = rng.standard_normal((3, length)).astype(ml_dtypes.bfloat16)
+    x[:, [3, 7]] = np.nan
+    ordered, numbers = np.empty_like(x), np.empty(x.shape, np.intp)
+    kernels.sort(x, ordered, numbers, axis=1)
+    np.testing.assert_array_equal(ordered.astype(float), np.sort(x.astype(float), 1))
+    values, numbers = np.empty((3, 4), x.dtype), np.empty((3, 4), np.intp)
+    kernels.topk(x, values, numbers, axis=1)
+    np.testing.assert_array_equal(values.astype(float), np.sort(x.astype(float), 1)[:, :-5:-1])
+    found = np.empty((3, 2), np.intp)
+    kernels.searchsorted(ordered, np.array([[9.0, np.nan]] * 3, x.dtype), found)
+    np.testing.assert_array_equal(found, [[length - 2, length - 2]] * 3)

@@ -289,3 +289,13 @@ def test_scratch_is_bounded(rng: np.random.Generator) -> None:
         peaks.append(scope.peak_bytes - scope.begin_bytes)
     assert peaks[0] == peaks[1]
     assert peaks[0] < 2 * 32 * (1 << 18)  # what two tasks have, and sums of weights
+
+
+def test_sums_of_many_groups_are_bounded(rng: np.random.Generator) -> None:
+    set_num_threads(2)
+    shape = Shape(8, 16, 64, 64, (20, 20), (1, 1), (20, 20))
+    x, w, _, y = shape.arrays(rng)
+    pool = memory.pool(memory.CPU)
+    with pool.peak_scope() as scope:
+        winograd.by_weights(x, y, np.empty_like(w), shape.windows, shape.groups)
+    assert scope.peak_bytes - scope.begin_bytes < 2 * 32 * (1 << 18) + winograd._SUMS_BYTES

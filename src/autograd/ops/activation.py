@@ -20,7 +20,7 @@ from .promotion import check_floating
 _SELF = Slot("self", 0)
 _RESULT = Slot("result", 0, output=True)
 # Beside a small array a Python number takes as long as two steps, an array without dimensions as long as a number of C.
-_ONE = {np.dtype(dtype): np.ones((), dtype) for dtype in (np.float32, np.float64)}
+ONE = {np.dtype(dtype): np.ones((), dtype) for dtype in (np.float32, np.float64)}
 
 
 class FusedBackward(Op):
@@ -47,7 +47,7 @@ class TanhBackward(FusedBackward):
 
     def small(self, grad: Any, y: Any) -> Any:
         slope = y * y
-        np.subtract(_ONE[y.dtype], slope, slope)
+        np.subtract(ONE[y.dtype], slope, slope)
         return np.multiply(slope, grad, slope)
 
 
@@ -83,7 +83,7 @@ class SigmoidBackward(FusedBackward):
     name = "sigmoid_backward"
 
     def small(self, grad: Any, y: Any) -> Any:
-        slope = np.subtract(_ONE[y.dtype], y)
+        slope = np.subtract(ONE[y.dtype], y)
         np.multiply(slope, y, slope)
         return np.multiply(slope, grad, slope)
 
@@ -112,7 +112,7 @@ class SiluBackward(FusedBackward):
     name = "silu_backward"
 
     def small(self, grad: Any, x: Any) -> Any:
-        y, one = small_sigmoid(x), _ONE[x.dtype]
+        y, one = small_sigmoid(x), ONE[x.dtype]
         slope = np.subtract(one, y)
         np.multiply(slope, x, slope)
         np.add(slope, one, slope)
@@ -132,7 +132,7 @@ class Silu(Unary):
         y = np.empty_like(x, order=order)
         with np.errstate(over="ignore", invalid="ignore"):
             exp_of_product(x, -1.0, y)
-            np.add(y, _ONE[x.dtype], y)
+            np.add(y, ONE[x.dtype], y)
             return np.divide(x, y, y)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:
@@ -275,7 +275,7 @@ class ErfBackward(FusedBackward):
     def small(self, grad: Any, x: Any) -> Any:
         with np.errstate(over="ignore"):
             slope = np.square(x)
-        exp_of_product(slope, -1.0, slope)
+            exp_of_product(slope, -1.0, slope)
         np.multiply(slope, 2 / math.sqrt(math.pi), slope)
         return np.multiply(slope, grad, slope)
 

@@ -11,16 +11,14 @@ from ...kernels.numpy_.exponentials import exp_of_product, few_expm1_of_negative
 from ..dispatch import Op, apply
 from ..record import Do, Slot, Spec
 from ..whole import apply_alone
-from .activation import FusedBackward, sigmoid, tanh
+from .activation import ONE, FusedBackward, sigmoid, tanh
 from .elementwise import abs, add, exp, ge, gt, le, mul, reciprocal, square, sub, where
 from .promotion import category, check_floating
 from .sum_to import reduced
 
 # As in the kernels: less is lost in the rounding of 1 in float32, where the exponential of the second is no infinity.
-_NOTHING, _NEVER_INFINITE = 2.0**-26, 80.0
 # Beside a small array an array without dimensions takes less time than a Python number.
-_NEVER_INFINITE_32 = np.array(_NEVER_INFINITE, np.float32)
-_ONE = {np.dtype(dtype): np.ones((), dtype) for dtype in (np.float32, np.float64)}
+_NOTHING, _NEVER_INFINITE = 2.0**-26, np.array(80.0, np.float32)
 _SELF = Slot("self", 0)
 _RESULT = Slot("result", 0, output=True)
 
@@ -132,12 +130,14 @@ class Softplus(Curve):
 
     def small(self, x: Any, beta: float, threshold: float) -> Any:
         if beta == 1 and _is_straight(x, threshold):
-            y = np.minimum(x, _NEVER_INFINITE_32, order="C")
-            exp_of_product(y, 1.0, y)
+            y = np.minimum(x, _NEVER_INFINITE, order="C")
+            with np.errstate(over="ignore"):
+                exp_of_product(y, 1.0, y)
             return np.maximum(x, few_log1p_of_positive(y), out=y)
         scaled = np.multiply(x, beta, order="C")
         high, straight = np.maximum(scaled, 0), scaled > threshold
-        exp_of_product(np.absolute(scaled, scaled), -1.0, scaled)
+        with np.errstate(over="ignore"):
+            exp_of_product(np.absolute(scaled, scaled), -1.0, scaled)
         np.add(few_log1p_of_positive(scaled), high, scaled)
         np.multiply(scaled, 1 / beta, scaled)
         np.copyto(scaled, x, where=straight)
@@ -165,7 +165,7 @@ class SoftplusBackward(_CurveBackward):
         straight = None if _is_straight(x, threshold) else x * -beta < -threshold
         with np.errstate(over="ignore"):
             exp_of_product(x, -beta, odds)
-        np.add(odds, _ONE[odds.dtype], odds)
+        np.add(odds, ONE[odds.dtype], odds)
         if straight is not None:
             np.copyto(odds, 1, where=straight)
         return np.divide(grad, odds, odds)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...kernels.executor import scratch
 from ...kernels.index_range import all_in_range
+from ...kernels.numpy_.loss import FEW_CLASSES
 from ...memory import CPU, SMALL_BYTES
 from ..record import Do, Slot, Spec
 from ..whole import FewOp, apply_together, is_few
@@ -21,7 +22,6 @@ from .reduce import sum
 from .softmax import log_softmax, logsumexp
 
 FLOAT32 = np.dtype(np.float32)
-_FEW_CLASSES = 64
 
 
 def check_targets(name: str, rows: int, classes: int, targets: Any, ignore_index: int) -> None:
@@ -170,7 +170,7 @@ def _has_few_rows(logits: Any) -> bool:
     if type(logits) is not np.ndarray or logits.ndim != 2 or logits.dtype.char not in "fd":
         return False
     rows, classes = logits.shape
-    return bool(0 < rows * logits.itemsize < SMALL_BYTES and 0 < classes <= _FEW_CLASSES)
+    return bool(0 < rows * logits.itemsize < SMALL_BYTES and 0 < classes <= FEW_CLASSES)
 
 
 def with_sum(losses: Any, scale: float | None, *others: Any) -> tuple[Any, ...]:

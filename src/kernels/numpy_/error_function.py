@@ -186,6 +186,6 @@ def erf_backward(grad: Array, x: Array, grad_x: Array) -> None:
 def _erf_backward_tile(grad: Array, x: Array, grad_x: Array, s: Array) -> None:
     with np.errstate(over="ignore"):
         np.square(x, s)
-    exp_of_product(s, -1.0, s)
+        exp_of_product(s, -1.0, s)
     np.multiply(s, 2 / math.sqrt(math.pi), s)
     np.multiply(s, grad, grad_x)

@@ -51,7 +51,8 @@ def fast_exponential() -> tuple[np.ufunc, float]:
 def exp_of_product(x: Array, factor: float, out: Array) -> None:
     """``out = exp(factor * x)``; ``out`` may be ``x``.
 
-    In float32 it is off by what the rounding of the exponent makes: 1e-7 times the exponent.
+    In float32 it is off by what the rounding of the exponent makes: 1e-7 times the exponent. The product overflows
+    above 2.3e38 there, which the caller silences.
     """
     if x.dtype == FLOAT32:
         power, number = _in_base(factor)

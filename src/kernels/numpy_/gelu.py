@@ -20,6 +20,8 @@ __all__ = ["gelu", "gelu_backward"]
 
 _TANH_SLOPE = math.sqrt(2 / math.pi)
 _TANH_CUBIC = 0.044715 * _TANH_SLOPE
+_FLAT = 100.0  # where the square of x is larger, the hyperbolic tangent is 1
+_FAR = 1e4  # there is nothing left of a tail, in any dtype
 _DECAY, _PEAK = -0.5, 1 / math.sqrt(2 * math.pi)
 _ONE, _PEAK_32 = in_float32(1.0, _PEAK)
 
@@ -163,7 +165,9 @@ def gelu_tile(x: Array, out: Array, s: Array, tail: Array, work: Array) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         _normal_tail_tile(x, s, tail, work)
         np.absolute(x, s)
+        s.clip(0, _FAR, s)  # infinity times a tail of zero would be NaN
         np.multiply(tail, s, tail)
+        np.absolute(x, s)
         np.add(s, x, s)
         np.subtract(s, tail, s)
         np.multiply(s, 0.5, out)
@@ -222,6 +226,7 @@ def gelu_tanh_backward_tile(grad: Array, x: Array, grad_x: Array, s: Array, t: A
     cubic, slope, rise, start, half, one, two = _tanh_numbers(x.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         np.multiply(x, x, s)
+        s.clip(0, _FLAT, s)  # from there on the slope is constant, and nothing must be infinite that is times zero
         np.multiply(s, cubic, t)
         np.add(t, slope, t)
         np.multiply(t, x, t)

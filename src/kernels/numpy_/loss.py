@@ -28,7 +28,7 @@ __all__ = [
 
 CHUNK_BYTES = 8 << 20  # of logits at once
 _LEAST_ROWS = 1024  # of a chunk: with fewer the weight is read too often
-_FEW_CLASSES = 64
+FEW_CLASSES = 64
 
 
 def cross_entropy(
@@ -78,7 +78,7 @@ def _take_targets(logits: Array, targets: Array, ignore_index: int, out: Array) 
 
 def _log_sum_exp(logits: Array, out: Array, sums: Array, work: Array) -> None:
     """That of rows; ``sums`` is scratch of its shape, ``work`` of the shape of the logits."""
-    if 1 < logits.shape[1] <= _FEW_CLASSES:
+    if 1 < logits.shape[1] <= FEW_CLASSES:
         _log_sum_exp_of_few(logits, out, sums, work)
         return
     max_of_rows(logits, out)

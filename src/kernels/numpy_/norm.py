@@ -24,6 +24,8 @@ __all__ = [
     "rms_norm_backward",
 ]
 
+_LEAST_FACTOR, _MOST_WEIGHT = 2.0**-20, 2.0**100  # see `_are_moderate`
+
 
 def layer_norm(
     x: Array, weight: Array | None, bias: Array | None, out: Array, mean: Array, rstd: Array, *, eps: float
@@ -203,13 +205,19 @@ def _scale(x: Array, by_row: Array, weight: Array | None, out: Array, work: Arra
 
     With ``work``, which is overwritten, by an outer product; it may be ``out`` where this is not ``x``.
     """
-    if work is not None and weight is not None:
+    if work is not None and weight is not None and _are_moderate(by_row, weight):
         outer(by_row, weight, work)
         np.multiply(x, work, out)
         return
     np.multiply(x, by_row[:, None], out)
     if weight is not None:
         np.multiply(out, weight, out)
+
+
+def _are_moderate(by_row: Array, weight: Array) -> bool:
+    """Whether products of factors of rows and weights stay in the range of float32; not if one of them is NaN."""
+    small = np.minimum.reduce(by_row) >= _LEAST_FACTOR and np.maximum.reduce(by_row) <= 1 / _LEAST_FACTOR
+    return bool(small and np.minimum.reduce(weight) >= -_MOST_WEIGHT and np.maximum.reduce(weight) <= _MOST_WEIGHT)
 
 
 def _apart(out: Array | None, *inputs: Array) -> Array | None:

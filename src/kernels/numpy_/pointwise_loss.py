@@ -292,12 +292,12 @@ def _l1_slope(o: _Operands, work: Array, spare: Array, third: Array, mask: Array
 
 
 def _huber_factors(o: _Operands, work: Array, spare: Array, *more: Array) -> tuple[Array, Array, float]:
-    """With ``c`` for ``d = x - t`` held between ``-delta`` and ``delta`` it is ``c * (2 * d - c) / 2``."""
+    """With ``c`` for ``d = x - t`` held between ``-delta`` and ``delta`` it is ``-2 * (d - c / 2) * (-c / 2)``."""
     np.subtract(o.x, o.t, work)
     work.clip(-o.parameter, o.parameter, spare)  # a third of the time of np.minimum with a number
-    np.multiply(work, 2, work)
-    np.subtract(work, spare, work)
-    return work, spare, 0.5
+    np.multiply(spare, -0.5, spare)
+    np.add(work, spare, work)
+    return work, spare, -2.0
 
 
 def _huber_slope(o: _Operands, work: Array, *spare: Array) -> None:
@@ -306,8 +306,8 @@ def _huber_slope(o: _Operands, work: Array, *spare: Array) -> None:
 
 
 def _smooth_l1_factors(o: _Operands, work: Array, *spare: Array) -> tuple[Array, Array, float]:
-    first, second, half = _huber_factors(o, work, *spare)
-    return first, second, half / o.parameter
+    first, second, share = _huber_factors(o, work, *spare)
+    return first, second, share / o.parameter
 
 
 def _smooth_l1_slope(o: _Operands, work: Array, *spare: Array) -> None:

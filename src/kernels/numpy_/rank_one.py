@@ -42,7 +42,8 @@ def sum_of_weighted_rows(x: Array, weights: Array | None, out: Array) -> None:
     rows, columns = x.shape
     run = _RUN if short(columns) else _LONG_RUN
     if weights is None:
-        ones = np.ones(max(run, min(rows, _DIRECT)), x.dtype)
+        ones = scratch((max(run, min(rows, _DIRECT)),), x.dtype)
+        ones.fill(1)
     if rows <= run or not columns or (rows <= _DIRECT and rows * columns <= _RUN * LONGEST_ALONE):
         np.matmul(ones[:rows] if weights is None else weights, x, out)
         return
@@ -53,7 +54,7 @@ def sum_of_weighted_rows(x: Array, weights: Array | None, out: Array) -> None:
     np.add.reduce(sums, axis=0, out=out)
     if even < rows:
         rest = ones[: rows - even] if weights is None else weights[even:]
-        np.add(out, np.matmul(rest, x[even:]), out)
+        np.add(out, np.matmul(rest, x[even:], scratch(out.shape, out.dtype)), out)
 
 
 def short(columns: int) -> bool:

@@ -16,7 +16,7 @@ _RUN = 32
 SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
 _TOGETHER = 1024  # elements that are added in one go, on the lanes of the processor
 _RUN_OF_ALL = 256
-_PRODUCTS = 2048  # that are added in one go: few enough to keep the precision of a dtype
+_PRODUCTS = 512  # that are added in one go: few enough to be exact, and to be many runs in a tile (see below)
 _ALONE = 8192  # terms of a product of two lines that BLAS adds on the calling thread
 # Products of so many lines or more are computed without the interpreter's lock; of fewer, NumPy thinks it not worth it,
 # however long they are. In tiles of at least _SHARED elements, which threads share out, long lines are cut for that.

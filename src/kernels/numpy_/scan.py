@@ -11,7 +11,7 @@ import numpy as np
 
 from ..executor import Array
 from .lines import map_lines
-from .tiling import FLOAT32, FLOAT64, UNTILED, DType, contiguous
+from .tiling import FLOAT32, FLOAT64, UNTILED, DType, contiguous, tile_size
 
 __all__ = [
     "cummax",
@@ -213,7 +213,12 @@ def _scan(ufunc: np.ufunc, x: Array, out: Array, axis: int, reverse: bool) -> No
 
     specs = [] if wide == out.dtype else [wide]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        most, lift = (UNTILED, 1) if specs else (None, 0)  # one in eight elements of 8 bytes
+        most, lift = None, 0
+        if specs:
+            lift = 1  # one in eight elements of 8 bytes
+            length = x.shape[axis] if x.ndim else 1
+            # A number of each line of a block at least.
+            most = max(UNTILED, tile_size(x.size, x.dtype, lift) // max(length, 1))
         map_lines(block, [contiguous(x), out], axis, specs, most=most, allocated=lift)
 
 

@@ -172,7 +172,7 @@ def _by_weights_of_places(columns: Array, y: Array, out: Array, copy: Copies, co
 
 def _product(left: Array, right: Array, out: Array) -> None:
     """A product of stacks of matrices, whose bits do not depend on the number of threads."""
-    if runs_alone(*out.shape[-2:], left.shape[-1]):
+    if runs_alone(*out.shape[-2:], left.shape[-1], dtype=out.dtype):
         np.matmul(left, right, out=out)
     else:
         with blas_single_threaded():

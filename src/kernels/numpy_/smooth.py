@@ -101,7 +101,8 @@ def softplus(x: Array, out: Array, *, beta: float, threshold: float) -> None:
         np.multiply(x, beta, t)
         np.greater(t, threshold, straight)
         np.absolute(t, s)
-        exp_of_product(s, -1.0, s)
+        with np.errstate(over="ignore"):
+            exp_of_product(s, -1.0, s)
         log1p_of_positive(s, s, *work)
         np.clip(t, 0, np.inf, out=t)
         np.add(s, t, s)
@@ -114,7 +115,8 @@ def softplus(x: Array, out: Array, *, beta: float, threshold: float) -> None:
 
 def _softplus_tile(x: Array, out: Array, s: Array, *work: Array) -> None:
     np.clip(x, -np.inf, _NEVER_INFINITE, out=s)
-    exp_of_product(s, 1.0, s)
+    with np.errstate(over="ignore"):
+        exp_of_product(s, 1.0, s)
     log1p_of_positive(s, s, *work)
     np.maximum(x, s, out=out)
 
@@ -149,7 +151,8 @@ def log_sigmoid(x: Array, out: Array) -> None:
 
 def _log_sigmoid_tile(x: Array, out: Array, s: Array, *work: Array) -> None:
     np.absolute(x, s)
-    exp_of_product(s, -1.0, s)
+    with np.errstate(over="ignore"):
+        exp_of_product(s, -1.0, s)
     log1p_of_positive(s, s, *work)
     np.clip(x, -np.inf, 0, out=out)
     np.subtract(out, s, out)

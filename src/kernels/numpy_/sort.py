@@ -54,10 +54,10 @@ def select(
         if place is None and ignore_nan and floating:
             missing = np.isnan(x).sum(1, keepdims=True)
             chosen = np.maximum(length - missing - 1, 0) // 2
-            found = np.take_along_axis(np.argsort(x, axis=1, kind="stable"), chosen, 1)
+            found = np.take_along_axis(np.argsort(comparable(x), axis=1, kind="stable"), chosen, 1)
         else:
             at = (length - 1) // 2 if place is None else place
-            found = np.argpartition(x, at, axis=1)[:, at : at + 1]
+            found = np.argpartition(comparable(x), at, axis=1)[:, at : at + 1]
             if place is None and floating:
                 missing = np.isnan(x)
                 first = np.expand_dims(missing.argmax(1), 1)
@@ -93,6 +93,7 @@ def searchsorted(sorted_: Array, values: Array, out: Array, *, right: bool = Fal
         values, out: of one shape.
     """
     side: Any = "right" if right else "left"
+    sorted_, values = comparable(sorted_), comparable(values)
     if sorted_.ndim == 1:
         flat, target = contiguous(values).reshape(-1), out.reshape(-1)
         step = tile_size(flat.size, flat.dtype)
@@ -142,6 +143,7 @@ def taken_lines(x: Array, numbers: Array) -> Array:
 
 def order_of_lines(x: Array, descending: bool) -> Array:
     """The numbers of the elements of each line in order, equal ones as they stand."""
+    x = comparable(x)
     if not _sorts_faster(x):
         return _stable_order(x, descending)
     order = np.argsort(x, axis=1)
@@ -154,6 +156,11 @@ def order_of_lines(x: Array, descending: bool) -> Array:
         lines, places = np.moveaxis(x, 1, -1), np.moveaxis(order, 1, -1)
         places[unsettled] = _stable_order(lines[unsettled], descending)
     return order
+
+
+def comparable(x: Array) -> Array:
+    """``x``, or a copy in float32 of numbers that NumPy does not order: comparisons of bfloat16 put NaN anywhere."""
+    return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
 def _sorts_faster(x: Array) -> bool:

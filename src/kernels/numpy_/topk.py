@@ -18,7 +18,7 @@ from ... import memory
 from ..executor import Array, parallel_slices
 from .along import take_lines
 from .lines import map_lines
-from .sort import order_of_lines, taken_lines
+from .sort import comparable, order_of_lines, taken_lines
 from .tiling import TILE_BYTES, contiguous, in_rows, numpy_workspace
 
 __all__ = [
@@ -102,6 +102,7 @@ def _across(x: Array, count: int, largest: bool) -> Array:
 
 def _most_extreme(x: Array, count: int, largest: bool) -> Array:
     """The numbers of the ``count`` most extreme elements of each line, as they stand."""
+    x = comparable(x)
     if not _is_compared_fast(x.dtype):
         return _partitioned(x, count, largest)
     group = _group_of(x.shape[1], count)

@@ -80,8 +80,8 @@ def _pays(windows: Windows, samples: int, inputs: int, features: int, dtype: DTy
     if dtype != FLOAT32 or windows.kernel != (3, 3) or windows.stride != (1, 1) or windows.dilation != (1, 1):
         return False
     rows, columns = (-(-count // 2) for count in windows.counts)
-    if columns * max(inputs, features) > _MATRIX_BYTES:
-        return False  # a row of tiles alone has four times what a matrix should have
+    if 4 * columns * max(inputs, features) > 4 * _MATRIX_BYTES:
+        return False  # a row of tiles alone has more than four times what a matrix should have
     wide = inputs * features / (inputs + features)  # products against what transforms take
     return wide >= least and samples * rows * columns * wide >= least * _MUCH
 
@@ -346,7 +346,7 @@ class _ByWeights(_Tiles):
         inputs, self.features = out.shape[1], out.shape[0] // groups
         features = self.features
         tasks = _tasks(windows, len(x))
-        chunks = max(1, min(tasks, _SUMS_BYTES // (64 * inputs * features)))
+        chunks = max(1, min(-(-tasks // groups), _SUMS_BYTES // (64 * groups * inputs * features)))
         wanted = -(-tasks // (chunks * groups))
         channels = min(inputs, max(-(-inputs // wanted), 64))
         super().__init__(windows, len(x), max(channels, features), chunks)
