@@ -10,7 +10,7 @@ import numpy as np
 
 from ...kernels.executor import scratch
 from ...kernels.index_range import all_in_range
-from ...kernels.numpy_.loss import FEW_CLASSES
+from ...kernels.numpy_.loss import FEW_CLASSES, log_sum_exp_of_few
 from ...memory import CPU, SMALL_BYTES
 from ..record import Do, Slot, Spec
 from ..whole import FewOp, apply_together, is_few
@@ -134,14 +134,10 @@ class CrossEntropy(FewOp):
     ) -> tuple[Any, ...] | None:
         if not _is_plain(logits, targets, weight, ignore_index, label_smoothing):
             return None
-        turned = scratch(logits.shape[::-1], logits.dtype)  # short rows are slow to reduce
-        np.copyto(turned, logits.T)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            lse = np.maximum.reduce(turned, axis=0)
-            np.subtract(turned, lse, turned)
-            total = np.add.reduce(np.exp(turned, turned), axis=0)
-            lse += np.log(total, total)
-            losses = lse - logits[np.arange(len(targets)), targets]
+        lse, losses = np.empty(len(logits), logits.dtype), np.empty(len(logits), logits.dtype)
+        log_sum_exp_of_few(logits, lse, losses, scratch(logits.shape, logits.dtype))
+        with np.errstate(invalid="ignore"):
+            np.subtract(lse, logits[np.arange(len(targets)), targets], losses)
         return with_sum(losses, scale, lse)
 
     def backward(self, do: Do, node: Any, saved: tuple[Any, ...], *grads: Any) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..executor import Array, get_num_threads, parallel_for
+from ..executor import Array, get_num_threads, parallel_for, scratch
 from .linalg import MOST_ROWS, is_faster_transposed, rows_per_task, transposed_product
 from .rows import sum_of_columns
 from .tiling import unit_rows
@@ -106,7 +106,9 @@ def _bias_part(grad: Array, grad_b: Array, part: slice) -> None:
 
 def _product_with_ones(x: Array, out: Array) -> None:
     """A sum of columns, at BLAS's speed."""
-    np.matmul(np.ones(len(x), x.dtype), x, out=out)
+    ones = scratch((len(x),), x.dtype)
+    ones.fill(1)
+    np.matmul(ones, x, out=out)
 
 
 def _input_part(grad: Array, weight: Array, grad_x: Array, part: slice) -> None:

@@ -79,7 +79,7 @@ def _take_targets(logits: Array, targets: Array, ignore_index: int, out: Array) 
 def _log_sum_exp(logits: Array, out: Array, sums: Array, work: Array) -> None:
     """That of rows; ``sums`` is scratch of its shape, ``work`` of the shape of the logits."""
     if 1 < logits.shape[1] <= FEW_CLASSES:
-        _log_sum_exp_of_few(logits, out, sums, work)
+        log_sum_exp_of_few(logits, out, sums, work)
         return
     max_of_rows(logits, out)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -90,8 +90,11 @@ def _log_sum_exp(logits: Array, out: Array, sums: Array, work: Array) -> None:
         np.add(out, sums, out)
 
 
-def _log_sum_exp_of_few(logits: Array, out: Array, sums: Array, work: Array) -> None:
-    """`_log_sum_exp` of short rows, turned: a row of ten numbers takes NumPy as long as one of a hundred."""
+def log_sum_exp_of_few(logits: Array, out: Array, sums: Array, work: Array) -> None:
+    """`_log_sum_exp` of short rows, turned: a row of ten numbers takes NumPy as long as one of a hundred.
+
+    ``work`` is in C order.
+    """
     turned = work.reshape(logits.shape[::-1])
     np.copyto(turned, logits.T)
     np.maximum.reduce(turned, axis=0, out=out)

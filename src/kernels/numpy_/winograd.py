@@ -15,10 +15,8 @@ NOTE [ Minimal filtering ]
 3. The last axis is transformed first. Of its four elements the first and the last make a pair, the others another: what
    lies between the transforms is 8 matrices at a time, which the caches hold, (rows of the transform, columns of the
    pair). The last element has the other sign than in the paper, in G and in A, so that a pair often takes one call.
-4. The root mean square of the error is 0.8 to 1.5 times that of sums over places in float32, and 0.8 to 2.1 times that
-   for the weights: of normal numbers with 64 channels 2.6e-7 of the results' in place of 2.5e-7, with 256 channels
-   5.0e-7 in place of 3.5e-7. It is relative to the largest element that a window sees, whatever its weight there; what
-   a window does not see has no part in its result.
+4. The root mean square of the error is at most 2.5 times that of sums over places in float32. It is relative to the
+   largest element that a window sees, whatever its weight there; what a window does not see has no part in its result.
 5. Differences of infinities are NaN, and those of large numbers overflow. Where results are not finite in the end,
    these samples (for the weights, everything) are computed again by sums over places.
 6. Tiles that are taken together depend on shapes only.
@@ -44,7 +42,7 @@ _LEAST = 192  # tiles of a product where channels are many
 _TASKS, _FAIR = 8, 640  # tasks for several threads, if there are so many tiles for each
 _WIDE, _WIDE_BY_WEIGHTS = 24, 16  # 48 and 32 channels and features: with fewer, transforms take what products save
 _MUCH = 768  # tiles of so many channels: with less, the calls of NumPy take as long
-_UNPACKED = 10**6  # multiplications of a product that OpenBLAS computes without a copy: 110 GFLOP/s in place of 92
+_UNPACKED = 10**6  # multiplications of a product that OpenBLAS computes without a copy, which is faster
 _SHORTEST, _MOST_PIECES = 96, 8  # tiles of such a product, and how many of them there are
 _PITCH, _LINE = 64, 16  # elements: channels that lie a multiple of the first apart fall into the same cache lines
 _WEIGHT_BYTES = 1 << 18  # of weights that are transformed at a time
@@ -80,7 +78,8 @@ def _pays(windows: Windows, samples: int, inputs: int, features: int, dtype: DTy
     if dtype != FLOAT32 or windows.kernel != (3, 3) or windows.stride != (1, 1) or windows.dilation != (1, 1):
         return False
     rows, columns = (-(-count // 2) for count in windows.counts)
-    if 4 * columns * max(inputs, features) > 4 * _MATRIX_BYTES:
+    bytes_of_row = 4 * columns * max(inputs, features)
+    if bytes_of_row > 4 * _MATRIX_BYTES:
         return False  # a row of tiles alone has more than four times what a matrix should have
     wide = inputs * features / (inputs + features)  # products against what transforms take
     return wide >= least and samples * rows * columns * wide >= least * _MUCH
@@ -269,7 +268,7 @@ class _Forward(_Tiles):
             self._along_rows(1, group, parts, transformed, work, products[:2].swapaxes(0, 1))
             one, two = products[:2].reshape(2, 2, *shape[2:]).swapaxes(0, 1)
             np.add(found, one, out=found)
-            # By way of a buffer, as results' channels may fall into the same lines: a quarter of the time for 32 x 32.
+            # By way of a buffer, as results' channels may fall into the same lines of the cache, as for 32 x 32.
             images = _spaced(work[found.size :], block.together, self.features, 2 * block.height, 2 * self.columns)
             halves = images.reshape(*images.shape[:2], block.height, 2, self.columns, 2).transpose(5, 3, 2, 0, 4, 1)
             np.add(found[0], two, out=halves[0])
